@@ -1,0 +1,1 @@
+//! QuarryDB as a library.
