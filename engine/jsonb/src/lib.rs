@@ -1,1 +1,94 @@
 //! One document as bytes.
+//!
+//! A document is one contiguous, self-contained slice. [`Builder`] writes it, [`JsonbRef`] reads it where it lies.
+//! This crate takes bytes and gives bytes: it knows no files, clocks, threads, collections or queries.
+//!
+//! Reading order: `tag.rs`, `view.rs`, `object.rs`, `array.rs`, `builder.rs`, then `parse.rs` and `print.rs`.
+
+mod array;
+mod builder;
+mod error;
+mod number;
+mod object;
+mod tag;
+mod view;
+
+pub use array::{ArrayIter, ArrayRef};
+pub use builder::{Builder, is_plain};
+pub use error::{Error, ErrorKind, Place};
+pub use number::Decimal128;
+pub use object::{Entry, ObjectIter, ObjectRef};
+pub use tag::{Kind, Width};
+pub use view::{JsonbRef, NULL, Value};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_written_is_read_back_in_order_and_by_name() {
+        let mut b = Builder::new();
+        for _ in 0..2 {
+            let from = b.len();
+            b.begin_document();
+            b.field("name");
+            b.string("a \"quoted\" one");
+            b.field("n");
+            b.int64(-1);
+            b.field("_id");
+            b.int32(300);
+            b.field("address");
+            b.begin_object();
+            for i in 0..100 {
+                b.field(&format!("field number {i}"));
+                b.int32(i);
+            }
+            b.end_object().expect("names differ");
+            b.field("list");
+            b.begin_array();
+            b.double(0.5);
+            b.null();
+            b.int64(i64::MIN);
+            b.end_array().expect("small");
+            b.end_document(|| [7; 12]).expect("names differ");
+            let doc = JsonbRef::from_valid(&b.bytes()[from..]);
+            let names: Vec<_> = doc.as_object().expect("object").iter().map(|e| e.name().to_owned()).collect();
+            assert_eq!(names, ["_id", "name", "n", "address", "list"]);
+            assert_eq!(doc.get("_id").and_then(JsonbRef::as_i64), Some(300));
+            assert_eq!(doc.get("n").and_then(JsonbRef::as_i64), Some(-1));
+            let address = doc.get("address").expect("address");
+            for i in 0..100 {
+                assert_eq!(address.get(&format!("field number {i}")).and_then(JsonbRef::as_i64), Some(i));
+            }
+            let list: Vec<_> = doc.get("list").and_then(JsonbRef::as_array).expect("list").iter().collect();
+            assert_eq!(list.len(), 3);
+            assert_eq!(list[2].as_i64(), Some(i64::MIN));
+            assert_eq!(doc.get("missing"), None);
+        }
+    }
+
+    #[test]
+    fn an_id_is_made_where_none_is_given() {
+        let mut b = Builder::new();
+        b.begin_document();
+        b.field("a");
+        b.bool(true);
+        b.end_document(|| *b"twelve bytes").expect("names differ");
+        let bytes = b.take();
+        let doc = JsonbRef::from_valid(&bytes);
+        assert_eq!(doc.get("_id").map(JsonbRef::value), Some(Value::ObjectId(*b"twelve bytes")));
+        assert_eq!(doc.get("a").map(JsonbRef::value), Some(Value::Bool(true)));
+        assert_eq!(doc.as_object().map(ObjectRef::len), Some(2));
+    }
+
+    #[test]
+    fn a_repeated_name_is_refused() {
+        let mut b = Builder::new();
+        b.begin_object();
+        for name in ["abcdefghij", "abcdefghik", "abcdefghij"] {
+            b.field(name);
+            b.null();
+        }
+        assert_eq!(b.end_object().expect_err("repeated").kind(), ErrorKind::RepeatedKey);
+    }
+}
