@@ -125,7 +125,6 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// The fields ordered by (name length, name), as the directory has them.
-    #[must_use]
     pub fn iter_sorted(self) -> impl Iterator<Item = Entry<'a>> {
         let width = self.width();
         let directory = self.bytes.len().saturating_sub(self.len().saturating_mul(width.bytes()));
