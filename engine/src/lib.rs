@@ -2,5 +2,6 @@
 
 pub mod error;
 pub mod ids;
+pub mod io;
 
 pub use error::{Error, ErrorKind, Result};
