@@ -1,0 +1,69 @@
+# Thin: each target is a line or two of cargo; what needs thought is in Rust (bench/) or in scripts/.
+# `make help` lists the targets.
+
+CARGO ?= cargo
+DATA ?= ./quarry-data
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/$(HOST)/release/quarrydb
+# nextest where it is installed; `cargo test` always suffices.
+NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri sample-data image
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+run: ## build a release and serve $(DATA) (DATA=dir, ARGS='--durability interval:100ms')
+	$(CARGO) run --release -p quarrydb-http --bin quarrydb -- serve --data $(DATA) $(ARGS)
+
+build: ## one static executable, in target/<host>/release/quarrydb
+	@sh scripts/static-ready.sh $(HOST)
+	CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUSTFLAGS='-C target-feature=+crt-static' \
+		$(CARGO) build --release --target $(HOST) -p quarrydb-http --bin quarrydb
+	@sh scripts/static-check.sh $(STATIC)
+
+test: ## all tests
+ifeq ($(NEXTEST),yes)
+	$(CARGO) nextest run --workspace
+	$(CARGO) test --workspace --doc
+else
+	$(CARGO) test --workspace
+endif
+
+lint: ## format and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+doc: ## the crates' documentation, warnings are errors
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' $(CARGO) doc --workspace --no-deps --document-private-items
+
+check: lint doc test ## what CI runs
+
+bench: ## the figures and their floors, about 10 minutes (ARGS='--documents 100000 --only insert')
+	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
+	$(CARGO) run --profile fast -p quarrydb-bench -- run $(ARGS)
+
+bench-smoke: ## the same on 10,000 documents, once: shows that the harness works, and no figures
+	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
+	$(CARGO) run --profile fast -p quarrydb-bench -- run --smoke $(ARGS)
+
+soak: ## long tests, and 50 rounds of killing the server under 8 writers (ROUNDS=n)
+	$(CARGO) test --workspace --profile fast -- --ignored
+	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
+	$(CARGO) run --profile fast -p quarrydb-bench -- kill --rounds $(or $(ROUNDS),50)
+
+fuzz: ## one fuzz target (TARGET=jsonb_parse TIME=60); needs nightly and cargo-fuzz
+	cd engine && $(CARGO) +nightly fuzz run $(or $(TARGET),jsonb_parse) -- -max_total_time=$(or $(TIME),60)
+
+golden: ## write golden files of formats that have none yet; never overwrites one
+	QUARRYDB_GOLDEN=write $(CARGO) test --workspace golden
+
+miri: ## the document format under Miri; needs nightly with miri
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p quarrydb-jsonb --lib
+
+sample-data: ## real documents into testdata/large/ (171,000 cities, 20,000 web features); needs npm
+	node scripts/sample-data.mjs testdata/large
+
+image: build ## a container image from scratch around the static executable
+	docker build --build-arg BINARY=$(STATIC) -t quarrydb .
