@@ -1,1 +1,17 @@
 //! The language, and its meaning on one document.
+//!
+//! Each part of a body (filter, update, projection, sort, expression) is parsed to an AST and has a meaning on a single
+//! document. That meaning is the reference: whatever columns and indexes answer must equal it. This crate knows no
+//! collection, index, cost, file or clock.
+//!
+//! Reading order: `error.rs`, `path_walk.rs` (which values a dotted path means), `filter/`, `sort.rs`, `projection.rs`.
+
+mod context;
+mod error;
+pub mod limits;
+pub mod path_walk;
+mod place;
+
+pub use context::ParseContext;
+pub use error::QueryError;
+pub use place::Place;
