@@ -6,18 +6,25 @@
 //! Reading order: `tag.rs`, `view.rs`, `object.rs`, `array.rs`, `builder.rs`, then `parse.rs` and `print.rs`.
 
 mod array;
+mod bignum;
+mod buf;
 mod builder;
 mod error;
 mod number;
 mod object;
+mod order;
+mod sort_key;
 mod tag;
 mod view;
 
 pub use array::{ArrayIter, ArrayRef};
+pub use buf::JsonbBuf;
 pub use builder::{Builder, is_plain};
 pub use error::{Error, ErrorKind, Place};
-pub use number::Decimal128;
+pub use number::{Decimal128, compare_numbers};
 pub use object::{Entry, ObjectIter, ObjectRef};
+pub use order::{compare, equal, type_rank};
+pub use sort_key::{NUMBERS_ABOVE_NAN, id_hash, sort_key, sort_key_descending};
 pub use tag::{Kind, Width};
 pub use view::{JsonbRef, NULL, Value};
 

@@ -1,0 +1,156 @@
+//! The order-preserving byte key of a value, and the hash of it.
+//!
+//! Takes any value; appends bytes whose order (as unsigned bytes) is [`crate::compare`]'s: equal values have equal keys,
+//! a smaller value a smaller key. No key is the beginning of another, so keys of several values can follow each other.
+//! The bytes stand on disk: FORMAT.md states them ("Sort keys"), and golden tests keep them. Must never know of indexes.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::number::{Number, OrderedNumber, REST_DIGIT_BITS};
+use crate::order::{COMPARE_DEPTH_MAX, type_rank};
+use crate::tag::Kind;
+use crate::view::{JsonbRef, Value};
+
+/// Ends texts and containers; below every bracket and every byte of an escaped text.
+const END: u8 = 0;
+/// In texts stands before a byte of 0 or 1, which is written one higher.
+const ESCAPE: u8 = 1;
+/// After the floor of a number: the double is the number.
+const EXACT: u8 = 0;
+/// After the floor of a number: its decimal form follows.
+const ABOVE: u8 = 1;
+
+/// Bracket, ordered double, marker.
+const EXACT_NUMBER_BYTES: usize = 1 + 8 + 1;
+const REST_DIGIT_BYTES: usize = REST_DIGIT_BITS as usize / 8;
+
+/// A key that no number has: above NaN's and below every other number's. Ranges of numbers begin here.
+pub const NUMBERS_ABOVE_NAN: [u8; EXACT_NUMBER_BYTES] = {
+    let mut key = [0; EXACT_NUMBER_BYTES];
+    key[0] = type_rank(Kind::Double);
+    key[EXACT_NUMBER_BYTES - 1] = ABOVE;
+    key
+};
+
+/// Appends the key of `v`.
+pub fn sort_key(v: JsonbRef<'_>, out: &mut Vec<u8>) {
+    out.push(type_rank(v.kind()));
+    write_rest(v, out, 0);
+}
+
+/// Appends the key of `v` for a descending order: every byte of the ascending one inverted.
+pub fn sort_key_descending(v: JsonbRef<'_>, out: &mut Vec<u8>) {
+    let from = out.len();
+    sort_key(v, out);
+    out[from..].iter_mut().for_each(|b| *b = !*b);
+}
+
+/// Everything of the key after the bracket.
+fn write_rest(v: JsonbRef<'_>, out: &mut Vec<u8>, depth: usize) {
+    if let Some(text) = v.as_str_bytes() {
+        return write_text(text, out);
+    }
+    if let Some(number) = Number::of(v) {
+        return write_number(number.ordered(), out);
+    }
+    match v.value() {
+        Value::Object(_) | Value::Array(_) if depth >= COMPARE_DEPTH_MAX => write_text(v.as_bytes(), out),
+        Value::Object(object) => {
+            for field in object {
+                out.push(type_rank(field.value.kind()));
+                write_text(field.name_bytes(), out);
+                write_rest(field.value, out, depth + 1);
+            }
+            out.push(END);
+        }
+        Value::Array(array) => {
+            for element in array {
+                out.push(type_rank(element.kind()));
+                write_rest(element, out, depth + 1);
+            }
+            out.push(END);
+        }
+        Value::Binary { subtype, bytes } => {
+            out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+            out.push(subtype);
+            out.extend_from_slice(bytes);
+        }
+        Value::ObjectId(id) => out.extend_from_slice(&id),
+        Value::Bool(b) => out.push(u8::from(b)),
+        Value::Date(millis) => out.extend_from_slice(&(millis as u64 ^ 1 << 63).to_be_bytes()),
+        Value::Timestamp { seconds, increment } => {
+            out.extend_from_slice(&seconds.to_be_bytes());
+            out.extend_from_slice(&increment.to_be_bytes());
+        }
+        Value::Regex { pattern, options } => {
+            write_text(pattern.as_bytes(), out);
+            write_text(options.as_bytes(), out);
+        }
+        _ => {}
+    }
+}
+
+fn write_number(number: OrderedNumber, out: &mut Vec<u8>) {
+    let mut bytes = [0; 9];
+    bytes[..8].copy_from_slice(&number.floor.to_be_bytes());
+    bytes[8] = if number.is_exact() { EXACT } else { ABOVE };
+    out.extend_from_slice(&bytes);
+    if !number.is_exact() {
+        out.extend_from_slice(&number.exponent.to_be_bytes());
+        out.extend_from_slice(&number.digits.to_be_bytes()[16 - REST_DIGIT_BYTES..]);
+    }
+}
+
+fn write_text(mut text: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = text.iter().position(|&b| b <= ESCAPE) {
+        out.extend_from_slice(&text[..at]);
+        out.extend_from_slice(&[ESCAPE, text[at] + 1]);
+        text = &text[at + 1..];
+    }
+    out.extend_from_slice(text);
+    out.push(END);
+}
+
+/// Strings up to this many bytes are hashed without an allocation.
+const SHORT_STRING_MAX: usize = 62;
+
+/// xxh3-64 of the sort key: equal values have equal hashes. Stands on disk, so it never changes.
+#[must_use]
+pub fn id_hash(v: JsonbRef<'_>) -> u64 {
+    match v.kind() {
+        Kind::ObjectId => {
+            let mut key = [type_rank(Kind::ObjectId); 13];
+            if let Value::ObjectId(id) = v.value() {
+                key[1..].copy_from_slice(&id);
+            }
+            xxh3_64(&key)
+        }
+        Kind::Int32 | Kind::Int64 | Kind::Double => {
+            let number = Number::of(v).map_or(OrderedNumber::of_double(f64::NAN), Number::ordered);
+            if !number.is_exact() {
+                return hash_of_whole_key(v);
+            }
+            let mut key = [EXACT; EXACT_NUMBER_BYTES];
+            key[0] = type_rank(Kind::Double);
+            key[1..9].copy_from_slice(&number.floor.to_be_bytes());
+            xxh3_64(&key)
+        }
+        Kind::String => {
+            let text = v.as_str_bytes().unwrap_or_default();
+            if text.len() > SHORT_STRING_MAX || text.iter().any(|&b| b <= ESCAPE) {
+                return hash_of_whole_key(v);
+            }
+            let mut key = [END; SHORT_STRING_MAX + 2];
+            key[0] = type_rank(Kind::String);
+            key[1..=text.len()].copy_from_slice(text);
+            xxh3_64(&key[..text.len() + 2])
+        }
+        _ => hash_of_whole_key(v),
+    }
+}
+
+fn hash_of_whole_key(v: JsonbRef<'_>) -> u64 {
+    let mut key = Vec::new();
+    sort_key(v, &mut key);
+    xxh3_64(&key)
+}
