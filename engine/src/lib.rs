@@ -3,5 +3,6 @@
 pub mod error;
 pub mod ids;
 pub mod io;
+pub mod log;
 
 pub use error::{Error, ErrorKind, Result};

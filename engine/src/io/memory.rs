@@ -387,7 +387,7 @@ impl Dice {
     }
 
     fn tears(&mut self) -> bool {
-        self.next() % 4 == 0
+        self.next().is_multiple_of(4)
     }
 }
 

@@ -113,6 +113,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 }
 
 /// An open file. Handles may be used by many threads at once; there is no cursor.
+#[expect(clippy::len_without_is_empty, reason = "whether a file is empty is never the question")]
 pub trait File: Send + Sync + fmt::Debug {
     /// The name it was opened or created by, for messages; a later rename does not change it.
     fn name(&self) -> &str;

@@ -1,0 +1,135 @@
+//! Reading commits again while the log is in use: what a change stream stands on.
+//!
+//! Takes a `Seq` to begin with, gives commits in order, up to what is written. A cursor keeps the file it reads from
+//! being written over, not from being released: then it goes on to the next one, and who falls behind what is kept is
+//! told so. Next to read: nothing, this is the end of the log's chapter.
+
+use super::Log;
+use super::file::{BLOCK_BYTES, OpenFile};
+use super::reader::{Found, Window, look, payload};
+use super::record::KIND_WATERMARK;
+use crate::ids::Seq;
+use crate::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// A cursor reads little ahead: at the end of the log it would read the same bytes again and again.
+const STEP_BYTES: u64 = 64 << 10;
+
+/// A commit read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRecord {
+    /// Its place in the committing order.
+    pub seq: Seq,
+    /// Milliseconds since 1970.
+    pub wall_ms: u64,
+    /// As given to `Log::append`.
+    pub kind: u8,
+    /// As given to `Log::append`.
+    pub payload: Vec<u8>,
+}
+
+/// A place in the log to read on from.
+#[derive(Debug)]
+pub struct LogCursor {
+    next_seq: Seq,
+    place: Option<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    /// Held so that the file is not taken for other records.
+    file: Arc<OpenFile>,
+    window: Window,
+    offset: u64,
+}
+
+impl Log {
+    /// A cursor whose first commit is `seq`, which may lie in the future.
+    ///
+    /// # Errors
+    /// `NotFound` when it has been released.
+    pub fn read_from(&self, seq: Seq) -> Result<LogCursor> {
+        let seq = seq.max(Seq::from_raw(1));
+        let mut cursor = LogCursor { next_seq: seq, place: None };
+        cursor.place = Some(cursor.open(self)?);
+        Ok(cursor)
+    }
+}
+
+impl LogCursor {
+    /// The commit that `next` will give.
+    #[must_use]
+    pub fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+
+    /// The next commit, if it is at or below `limit` and written.
+    ///
+    /// # Errors
+    /// `NotFound` when it has been released, `Corrupt`, `Io`.
+    pub fn next(&mut self, log: &Log, limit: Seq) -> Result<Option<OwnedRecord>> {
+        if self.next_seq > limit.min(log.written_seq()) {
+            return Ok(None);
+        }
+        loop {
+            let mut place = match self.place.take() {
+                Some(place) => place,
+                None => self.open(log)?,
+            };
+            let Some(record) = place.step()? else {
+                // It is written, so it stands in a later file, or the bytes here are not what was written.
+                let later = log.file_of(self.next_seq)?.ok_or_else(|| self.gone())?;
+                if later.id == place.file.id {
+                    let what = format!("{} was written here and is not to be found", self.next_seq);
+                    return Err(Error::corrupt(place.file.file.name(), place.offset, what));
+                }
+                continue;
+            };
+            self.place = Some(place);
+            if record.kind != KIND_WATERMARK && record.seq >= self.next_seq {
+                self.next_seq = record.seq.next();
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    fn gone(&self) -> Error {
+        let message = format!("{} is no longer in the log: read the collection anew and go on from now", self.next_seq);
+        Error::new(ErrorKind::NotFound, message)
+    }
+
+    /// Goes to the beginning of the file in which the next commit stands.
+    fn open(&self, log: &Log) -> Result<Place> {
+        let gone = || {
+            let message =
+                format!("{} is no longer in the log: read the collection anew and go on from now", self.next_seq);
+            Error::new(ErrorKind::NotFound, message)
+        };
+        let file = match log.file_of(self.next_seq) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(self.gone()),
+            // Released between being looked up and being opened.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.gone()),
+            Err(error) => return Err(error),
+        };
+        let window = Window::with_step(Arc::clone(&file.file), STEP_BYTES)?;
+        Ok(Place { file, window, offset: BLOCK_BYTES as u64 })
+    }
+}
+
+impl Place {
+    /// The record at the place, if a whole one stands there.
+    fn step(&mut self) -> Result<Option<OwnedRecord>> {
+        let epoch = self.file.epoch;
+        let mut found = look(&mut self.window, epoch, self.offset)?;
+        if !matches!(found, Found::Record { .. }) {
+            // The window may have been read before the record was written.
+            self.window.forget();
+            found = look(&mut self.window, epoch, self.offset)?;
+        }
+        let Found::Record { header, next } = found else { return Ok(None) };
+        let payload = payload(&mut self.window, &header, self.offset)?.to_vec();
+        self.offset = next;
+        Ok(Some(OwnedRecord { seq: Seq::from_raw(header.seq), wall_ms: header.wall_ms, kind: header.kind, payload }))
+    }
+}
