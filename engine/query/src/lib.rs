@@ -8,10 +8,14 @@
 
 mod context;
 mod error;
+pub mod filter;
 pub mod limits;
 pub mod path_walk;
 mod place;
+pub mod sort;
 
 pub use context::ParseContext;
 pub use error::QueryError;
+pub use filter::Filter;
 pub use place::Place;
+pub use sort::Sort;

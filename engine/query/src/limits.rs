@@ -9,11 +9,17 @@ pub const PATH_PARTS_MAX: usize = 200;
 /// Fields of one sort.
 pub const SORT_FIELDS_MAX: usize = 32;
 
-/// Bytes that a compiled regular expression may take.
-pub const REGEX_BYTES_MAX: usize = 8 << 20;
+/// Bytes that the first regular expressions of a filter may take when compiled; later ones have less.
+pub const PATTERN_PROGRAM_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes that every regular expression may take when compiled, however many came before.
+pub const PATTERN_PROGRAM_BYTES_MIN: usize = 32 << 10;
 
 /// Bytes of the lazy automaton's cache while a regular expression runs.
-pub const REGEX_CACHE_BYTES_MAX: usize = 2 << 20;
+pub const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of a regular expression's text.
-pub const REGEX_PATTERN_BYTES_MAX: usize = 32_764;
+/// Bytes of a regular expression's text: PCRE's limit as MongoDB has it.
+pub const PATTERN_BYTES_MAX: usize = 32_764;
+
+/// Regular expressions of one filter.
+pub const PATTERNS_MAX: usize = 4096;

@@ -1,0 +1,138 @@
+//! The values of one `$in`: found by hash, however many they are.
+//!
+//! Takes the array of the body; answers in constant time whether a value equals one of them. Whole numbers are held as
+//! int64, strings as bytes, everything else by its `sort_key`, which equal values share. Regular expressions among them
+//! are tried one by one.
+
+use super::number::whole_i64;
+use super::pattern::Pattern;
+use crate::path_walk::Candidate;
+use hashbrown::{DefaultHashBuilder, HashSet, HashTable};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, sort_key};
+use std::cell::RefCell;
+use std::hash::BuildHasher;
+
+/// The values of one `$in`.
+#[derive(Clone, Debug)]
+pub struct InSet {
+    list: JsonbBuf,
+    patterns: Vec<Pattern>,
+    null: bool,
+    ints: HashSet<i64>,
+    texts: ByteSet,
+    keys: ByteSet,
+}
+
+thread_local! {
+    /// The `sort_key` being looked for, so that looking allocates nothing.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl InSet {
+    /// Takes the array `list`; `patterns` are the regular expressions in it, compiled.
+    #[must_use]
+    pub(crate) fn new(list: JsonbRef<'_>, patterns: Vec<Pattern>) -> Self {
+        let mut set = Self {
+            list: JsonbBuf::from_valid(list.as_bytes().to_vec()),
+            patterns,
+            null: false,
+            ints: HashSet::new(),
+            texts: ByteSet::default(),
+            keys: ByteSet::default(),
+        };
+        let mut key = Vec::new();
+        for value in list.as_array().into_iter().flatten() {
+            match value.kind() {
+                Kind::Null => set.null = true,
+                Kind::Regex => {}
+                Kind::String => set.texts.insert(value.as_str_bytes().unwrap_or_default()),
+                _ => match whole_i64(value) {
+                    Some(n) => {
+                        set.ints.insert(n);
+                    }
+                    None => {
+                        key.clear();
+                        sort_key(value, &mut key);
+                        set.keys.insert(&key);
+                    }
+                },
+            }
+        }
+        set
+    }
+
+    /// The values as they were written, regular expressions among them.
+    pub fn values(&self) -> impl Iterator<Item = JsonbRef<'_>> {
+        self.list.view().as_array().into_iter().flatten()
+    }
+
+    /// Whether it holds nothing but values to be equal to.
+    #[must_use]
+    pub fn has_no_pattern(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Whether null is among the values, so that what is missing passes too.
+    #[must_use]
+    pub fn has_null(&self) -> bool {
+        self.null
+    }
+
+    /// Whether a candidate passes.
+    #[must_use]
+    pub fn test(&self, candidate: Candidate<'_>) -> bool {
+        let Some(value) = candidate else { return self.null };
+        let equal = match value.kind() {
+            Kind::Null => self.null,
+            Kind::String => self.texts.contains(value.as_str_bytes().unwrap_or_default()),
+            _ => match whole_i64(value) {
+                Some(n) => self.ints.contains(&n),
+                None => self.has_key_of(value),
+            },
+        };
+        equal || self.patterns.iter().any(|p| p.test(value))
+    }
+
+    fn has_key_of(&self, value: JsonbRef<'_>) -> bool {
+        !self.keys.is_empty()
+            && SCRATCH.with_borrow_mut(|key| {
+                key.clear();
+                sort_key(value, key);
+                self.keys.contains(key)
+            })
+    }
+}
+
+/// A set of byte strings in one buffer.
+#[derive(Clone, Debug, Default)]
+struct ByteSet {
+    bytes: Vec<u8>,
+    /// Start and length in `bytes`.
+    table: HashTable<(u32, u32)>,
+    hash: DefaultHashBuilder,
+}
+
+impl ByteSet {
+    fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        !self.is_empty() && self.table.find(self.hash.hash_one(key), |&at| slice(&self.bytes, at) == key).is_some()
+    }
+
+    /// Bodies are far below 4 GiB, so that positions fit.
+    fn insert(&mut self, key: &[u8]) {
+        if self.contains(key) {
+            return;
+        }
+        let (Ok(start), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(key.len())) else { return };
+        self.bytes.extend_from_slice(key);
+        let (bytes, hash) = (&self.bytes, &self.hash);
+        self.table.insert_unique(hash.hash_one(key), (start, len), |&at| hash.hash_one(slice(bytes, at)));
+    }
+}
+
+fn slice(bytes: &[u8], (start, len): (u32, u32)) -> &[u8] {
+    bytes.get(start as usize..start as usize + len as usize).unwrap_or_default()
+}

@@ -1,0 +1,101 @@
+//! Filters: which documents a query asks for.
+//!
+//! Takes the object of a body, gives a [`Filter`] that says of one document whether it matches. Next: `parse.rs` (the
+//! text), `ast.rs` (what a planner reads), `evaluate.rs` (the meaning).
+
+mod ast;
+mod bits;
+mod comparison;
+mod evaluate;
+mod implied;
+mod in_set;
+mod modulo;
+mod number;
+mod parse;
+mod parse_field;
+mod pattern;
+mod pattern_syntax;
+mod type_set;
+
+pub use ast::{FieldTest, Node, Test};
+pub use bits::{Bits, BitsOp};
+pub use comparison::{CompareOp, Comparison};
+pub use in_set::InSet;
+pub use modulo::Modulo;
+pub(crate) use number::whole_i64;
+pub use pattern::Pattern;
+pub use type_set::TypeSet;
+
+use crate::path_walk::FieldPath;
+use crate::{ParseContext, QueryError};
+use quarrydb_jsonb::JsonbRef;
+
+/// A parsed filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Node,
+}
+
+impl Filter {
+    /// Parses the object of a body.
+    ///
+    /// # Errors
+    /// With the place, what was found and what is wanted: `BadValue` for most, `UnknownOperator` by name.
+    pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        parse::parse(value, context).map(|root| Self { root })
+    }
+
+    /// The filter that every document matches.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { root: Node::All(Vec::new()) }
+    }
+
+    /// Whether a document matches.
+    ///
+    /// # Errors
+    /// Those of `$expr` on this document; a filter without one has none.
+    #[inline]
+    pub fn matches(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
+        Ok(evaluate::matches(&self.root, document, &mut None))
+    }
+
+    /// Whether a document matches, and if so the position in an array that `$` means: the element that met the
+    /// condition on an array, the last of these conditions where there are several; none where there is none.
+    ///
+    /// # Errors
+    /// As [`Filter::matches`].
+    pub fn matches_at(&self, document: JsonbRef<'_>) -> Result<Option<Option<usize>>, QueryError> {
+        let mut position = None;
+        let matched = evaluate::matches(&self.root, document, &mut Some(&mut position));
+        Ok(matched.then_some(position))
+    }
+
+    /// Whether every document matches, whatever it is.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        matches!(&self.root, Node::All(nodes) if nodes.is_empty())
+    }
+
+    /// The tree, for planning.
+    #[must_use]
+    pub fn ast(&self) -> &Node {
+        &self.root
+    }
+
+    /// The one `_id` that the filter asks for by equality, at the top or inside a top-level `$and`. Other conditions may
+    /// stand beside it.
+    #[must_use]
+    pub fn id_point(&self) -> Option<JsonbRef<'_>> {
+        implied::id_point(&self.root)
+    }
+
+    /// The equalities that every matching document meets, for the document that an upsert makes: path and value, in the
+    /// order of the filter.
+    ///
+    /// # Errors
+    /// `NotSingleValueField` (54) where one path, or a path and one inside it, is given twice.
+    pub fn equality_fields(&self) -> Result<Vec<(&FieldPath, JsonbRef<'_>)>, QueryError> {
+        implied::equality_fields(&self.root)
+    }
+}

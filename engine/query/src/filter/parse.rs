@@ -1,0 +1,159 @@
+//! From the object of a body to the tree: names, and the operators that stand where a name does.
+//!
+//! `parse_field.rs` reads what stands beside a name. Each level passes its place down, so that an error says
+//! `filter.$or[2].age.$in`. Depth is limited by [`NESTING_MAX`].
+
+use super::ast::{FieldTest, Node, Test};
+use super::parse_field;
+use crate::limits::NESTING_MAX;
+use crate::path_walk::FieldPath;
+use crate::{ParseContext, Place, QueryError};
+use quarrydb_jsonb::{JsonbRef, ObjectRef};
+
+/// What the parser of one filter carries along.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    /// Regular expressions compiled so far: the more, the less room for each.
+    pub(crate) patterns: usize,
+    depth: usize,
+    /// Inside `$elemMatch`, where the whole document is out of reach.
+    pub(crate) in_element: bool,
+}
+
+/// Parses a filter.
+pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Node, QueryError> {
+    let mut parser = Parser::default();
+    let place = context.place;
+    let object = object(value, &place, "a filter is an object")?;
+    parser.object(object, &place)
+}
+
+pub(crate) fn object<'v>(value: JsonbRef<'v>, place: &Place<'_>, wanted: &str) -> Result<ObjectRef<'v>, QueryError> {
+    value.as_object().ok_or_else(|| {
+        QueryError::type_mismatch(format!("{wanted}, and here stands a value of type {}", value.kind().alias()))
+            .at(place)
+    })
+}
+
+impl Parser {
+    /// All fields of a filter's object.
+    pub(crate) fn object(&mut self, object: ObjectRef<'_>, place: &Place<'_>) -> Result<Node, QueryError> {
+        let mut nodes = Vec::with_capacity(object.len());
+        for entry in object {
+            let name = entry.name();
+            let place = place.name(name);
+            if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
+                self.operator(name, entry.value, &place, &mut nodes)?;
+            } else {
+                let path = FieldPath::parse(name, &place)?;
+                self.field(&path, entry.value, &place, &mut nodes)?;
+            }
+        }
+        Ok(if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::All(nodes) })
+    }
+
+    /// One level deeper.
+    pub(crate) fn deeper<T>(
+        &mut self,
+        place: &Place<'_>,
+        parse: impl FnOnce(&mut Self) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        if self.depth >= NESTING_MAX {
+            let message = format!("a filter nested deeper than {NESTING_MAX} levels: that is the most it may be");
+            return Err(QueryError::bad_value(message).at(place));
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// An operator where a name could stand.
+    fn operator(
+        &mut self,
+        name: &str,
+        value: JsonbRef<'_>,
+        place: &Place<'_>,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), QueryError> {
+        match name {
+            "$and" => nodes.append(&mut self.branches(name, value, place)?),
+            "$or" => nodes.push(any_of(self.branches(name, value, place)?)),
+            "$nor" => nodes.push(Node::Not(Box::new(any_of(self.branches(name, value, place)?)))),
+            "$comment" => {}
+            "$alwaysTrue" | "$alwaysFalse" => {
+                if super::number::whole_i64(value) != Some(1) {
+                    return Err(QueryError::failed_to_parse(format!("{name} must be an integer value of 1")).at(place));
+                }
+                nodes.push(Node::Constant(name == "$alwaysTrue"));
+            }
+            _ => return Err(unknown_at_top(name).at(place)),
+        }
+        Ok(())
+    }
+
+    fn branches(&mut self, name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Vec<Node>, QueryError> {
+        let array = value.as_array().filter(|a| !a.is_empty()).ok_or_else(|| {
+            QueryError::bad_value(format!("{name} must be a nonempty array, not {}", value.kind().alias())).at(place)
+        })?;
+        self.deeper(place, |parser| {
+            let mut branches = Vec::with_capacity(array.len());
+            for (i, branch) in array.iter().enumerate() {
+                let place = place.index(i);
+                let Some(object) = branch.as_object() else {
+                    let message =
+                        format!("$or/$and/$nor entries need to be full objects, not {}", branch.kind().alias());
+                    return Err(QueryError::bad_value(message).at(&place));
+                };
+                branches.push(parser.object(object, &place)?);
+            }
+            Ok(branches)
+        })
+    }
+
+    /// What stands beside a name: a value to be equal to, or an object of operators.
+    fn field(
+        &mut self,
+        path: &FieldPath,
+        value: JsonbRef<'_>,
+        place: &Place<'_>,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), QueryError> {
+        let make = |test: Test| Node::Field(FieldTest { path: path.clone(), test });
+        match value.as_object().filter(|o| parse_field::is_operators(*o)) {
+            Some(operators) => self.operators(operators, place, &make, nodes),
+            None => {
+                nodes.push(make(self.equality(value, place)?));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One of several conditions; one alone stands for itself.
+fn any_of(mut branches: Vec<Node>) -> Node {
+    if branches.len() == 1 { branches.swap_remove(0) } else { Node::Any(branches) }
+}
+
+/// Why an operator cannot stand at the top of a filter.
+fn unknown_at_top(name: &str) -> QueryError {
+    let message = match name {
+        "$where" | "$function" | "$accumulator" => {
+            format!("{name} is not supported: this server runs no code from queries; say it with operators or $expr")
+        }
+        "$text" | "$search" | "$vectorSearch" => format!("{name} is not supported: there is no text index"),
+        "$near" | "$nearSphere" | "$geoWithin" | "$geoIntersects" | "$geoNear" => {
+            format!("{name} is not supported: there is no geospatial index")
+        }
+        _ if parse_field::is_field_operator(name) => {
+            format!(
+                "{name} stands beside a field name, as in {{field: {{{name}: ...}}}}, and not at the top of a filter"
+            )
+        }
+        _ => format!(
+            "unknown top level operator: {name}. If you have a field name that starts with a '$' symbol, consider \
+             using $getField or $setField"
+        ),
+    };
+    QueryError::unknown_operator(message)
+}
