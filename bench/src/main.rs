@@ -1,3 +1,154 @@
-//! The benchmarks: ours beside the floors of the machine, in one run.
+//! The command line of the benchmarks: what was typed, handed on.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
-fn main() {}
+use quarrydb_bench::dataset::{Employees, SEED};
+use quarrydb_bench::floor::http::{Options, Work, serve};
+use quarrydb_bench::kill;
+use quarrydb_bench::report::Report;
+use quarrydb_bench::server::Scratch;
+use quarrydb_bench::suite::{self, Plan};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage:
+  quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
+        ours beside the floors; groups: batch find point single import open
+        exit status 1 where a goal is missed, but not with --smoke
+  quarrydb-bench kill [--rounds N] [--seed N]     kills the server under 8 writers and looks for what was lost
+  quarrydb-bench dataset N [SEED]                 N employee documents, one a line
+environment:
+  QUARRYDB_BIN         the server to measure, if not the one built beside this program
+  QUARRYDB_BENCH_DIR   where data goes, if not the temporary directory";
+
+/// `--name value` pairs and bare words, in order.
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn flag(&mut self, name: &str) -> bool {
+        let at = self.0.iter().position(|a| a == name);
+        at.map(|i| self.0.remove(i)).is_some()
+    }
+
+    fn value(&mut self, name: &str) -> Result<Option<String>, String> {
+        let Some(at) = self.0.iter().position(|a| a == name) else { return Ok(None) };
+        self.0.remove(at);
+        if at < self.0.len() { Ok(Some(self.0.remove(at))) } else { Err(format!("{name} wants a value")) }
+    }
+
+    fn number<T: std::str::FromStr>(&mut self, name: &str, default: T) -> Result<T, String> {
+        let Some(text) = self.value(name)? else { return Ok(default) };
+        text.parse().map_err(|_| format!("{name} wants a number, not {text}"))
+    }
+
+    fn word<T: std::str::FromStr>(&mut self, what: &str) -> Result<Option<T>, String> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        self.0.remove(0).parse().map(Some).map_err(|_| format!("{what} is a number"))
+    }
+
+    fn done(&self) -> Result<(), String> {
+        self.0.first().map_or(Ok(()), |word| Err(format!("{word} is not understood")))
+    }
+}
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let command = if words.is_empty() { String::new() } else { words.remove(0) };
+    let mut arguments = Arguments(words);
+    let done = match command.as_str() {
+        "run" => run(&mut arguments),
+        "kill" => soak(&mut arguments),
+        "dataset" => dataset(&mut arguments),
+        "floor" => floor(&mut arguments),
+        "spin" => loop {
+            std::hint::spin_loop();
+        },
+        "" | "help" | "--help" => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => Err(format!("{other} is not a command\n{USAGE}")),
+    };
+    done.unwrap_or_else(|message| {
+        eprintln!("quarrydb-bench: {message}");
+        ExitCode::from(2)
+    })
+}
+
+fn told(error: io::Error) -> String {
+    error.to_string()
+}
+
+fn run(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let command = format!("quarrydb-bench run {}", arguments.0.join(" "));
+    let smoke = arguments.flag("--smoke");
+    let mut plan = if smoke { Plan::smoke() } else { Plan::full() };
+    plan.documents = arguments.number("--documents", plan.documents)?;
+    plan.repetitions = arguments.number("--repetitions", plan.repetitions)?;
+    if let Some(groups) = arguments.value("--only")? {
+        plan.only = groups.split(',').map(str::to_owned).collect();
+    }
+    let results = arguments.value("--results")?.map(PathBuf::from);
+    arguments.done()?;
+    let mut report = Report::default();
+    suite::run(&plan, &mut report).map_err(told)?;
+    println!("{}", report.table());
+    // Published figures are whole runs; anything less is written only where the user says.
+    let whole = !smoke && plan.only.is_empty();
+    let place = results.or_else(|| whole.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("results")));
+    if let Some(place) = place {
+        let dir = report.write(&place, command.trim()).map_err(told)?;
+        println!("written to {}", dir.display());
+    }
+    let missed = report.missed();
+    if smoke || missed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("goals missed: {}", missed.join("; "));
+    Ok(ExitCode::FAILURE)
+}
+
+fn soak(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let rounds = arguments.number("--rounds", 50)?;
+    let seed = arguments.number("--seed", std::process::id())?;
+    arguments.done()?;
+    println!("{rounds} rounds, --seed {seed}");
+    let scratch = Scratch::new("kill").map_err(told)?;
+    let tally = kill::soak(scratch.path(), rounds, seed).map_err(told)?;
+    println!(
+        "nothing lost: {} acknowledged requests, {} in flight found done and {} not, {} documents at the end",
+        tally.acknowledged, tally.done, tally.not_done, tally.documents
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn dataset(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let documents: u64 = arguments.word("N")?.ok_or_else(|| format!("how many?\n{USAGE}"))?;
+    let mut employees = Employees::new(arguments.word("SEED")?.unwrap_or(SEED));
+    arguments.done()?;
+    let mut out = io::BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let mut line = Vec::new();
+    for _ in 0..documents {
+        line.clear();
+        employees.append(&mut line);
+        line.push(b'\n');
+        match out.write_all(&line) {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            other => other.map_err(told)?,
+        }
+    }
+    out.flush().map_err(told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Started by the harness itself, as a child.
+fn floor(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let work = arguments.value("--work")?.and_then(|name| Work::named(&name)).ok_or("--work is missing")?;
+    let answer_bytes = arguments.number("--answer-bytes", 0)?;
+    let log = arguments.value("--log")?.ok_or("--log is missing")?.into();
+    arguments.done()?;
+    serve(&Options { work, answer_bytes, log }).map_err(told)?;
+    Ok(ExitCode::SUCCESS)
+}
