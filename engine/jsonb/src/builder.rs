@@ -5,20 +5,24 @@
 //! A container's width is guessed from the last one at its depth and its body moved where the guess was wrong, so
 //! documents of one shape are written without moving anything.
 
+use crate::directory::{self, ID_PREFIX, NameKey, RESERVED_ID_BYTES, prefix, sort_names};
 use crate::error::{Error, ErrorKind};
 use crate::number::Decimal128;
+use crate::parse::Shapes;
 use crate::tag::{INT64_WIDTHS, Kind, NAME_LEN_LONG, Width};
 use crate::view::JsonbRef;
 
 /// Writes values into a buffer that it owns.
 #[derive(Debug, Default)]
 pub struct Builder {
-    out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
     frames: Vec<Frame>,
     /// The names of all open objects, the innermost's last.
-    names: Vec<NameKey>,
+    pub(crate) names: Vec<NameKey>,
     /// The width of the last finished container by depth.
-    guesses: Vec<Width>,
+    pub(crate) guesses: Vec<Width>,
+    /// What the parser knows of the documents before this one.
+    pub(crate) shapes: Shapes,
 }
 
 #[derive(Debug)]
@@ -32,20 +36,6 @@ struct Frame {
     first_name: usize,
     reserved_id: bool,
 }
-
-/// A name for sorting: its length and first seven bytes as one number, which orders most names alone.
-#[derive(Clone, Copy, Debug)]
-struct NameKey {
-    prefix: u64,
-    /// The entry, from the end of the object's header.
-    at: usize,
-}
-
-const PREFIX_BYTES: usize = 7;
-/// Entries above this are sorted by the library's sort instead of insertion.
-const INSERTION_SORT_MAX: usize = 20;
-/// `_id`'s entry when the builder makes room for an ObjectId: header, name, tag, twelve bytes.
-const RESERVED_ID_BYTES: usize = 1 + 3 + 1 + 12;
 
 impl Builder {
     /// An empty one.
@@ -114,7 +104,7 @@ impl Builder {
 
     /// Counts a value into an open array. Every writer of a value calls it first.
     #[inline]
-    fn value(&mut self) {
+    pub(crate) fn value(&mut self) {
         if let Some(frame) = self.frames.last_mut() {
             frame.count += 1;
         }
@@ -149,8 +139,7 @@ impl Builder {
         self.value();
         let width = self.guesses.get(self.frames.len()).copied().unwrap_or(Width::W1);
         let start = self.out.len();
-        self.out.push(kind.tag(width as u8));
-        self.out.extend_from_slice(&[0; 8][..2 * width.bytes()]);
+        directory::open(&mut self.out, kind, width);
         let first_name = self.names.len();
         self.frames.push(Frame { start, width, kind, count: 0, first_name, reserved_id: false });
     }
@@ -168,14 +157,7 @@ impl Builder {
         let Some(frame) = self.frames.last() else { return };
         let at = self.out.len() - (frame.start + 1 + 2 * frame.width.bytes());
         self.names.push(NameKey { prefix: prefix(name), at });
-        let plain = u8::from(plain);
-        if name.len() < NAME_LEN_LONG {
-            self.out.push((name.len() as u8) << 1 | plain);
-        } else {
-            self.out.push((NAME_LEN_LONG as u8) << 1 | plain);
-            Width::W4.push(&mut self.out, name.len());
-        }
-        self.out.extend_from_slice(name);
+        push_name(&mut self.out, name, plain);
     }
 
     /// Ends the innermost array.
@@ -186,7 +168,7 @@ impl Builder {
     pub fn end_array(&mut self) -> Result<(), Error> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         debug_assert!(frame.kind == Kind::Array, "an object is open");
-        self.close(&frame, frame.count, 0)
+        self.close(&frame, frame.count)
     }
 
     /// Ends the innermost object.
@@ -200,7 +182,7 @@ impl Builder {
         let header = frame.start + 1 + 2 * frame.width.bytes();
         sort_names(&mut self.names[frame.first_name..], &self.out[header..])?;
         let count = self.names.len() - frame.first_name;
-        self.close(&frame, count, count)
+        self.close(&frame, count)
     }
 
     /// Ends a document: its own `_id` moves to the front, or where it has none `make_id` gives an ObjectId.
@@ -214,9 +196,7 @@ impl Builder {
             let first = frame.first_name;
             let own = (first..self.names.len()).find(|&i| self.names[i].prefix == ID_PREFIX);
             if let Some(own) = own {
-                let from = self.names[own].at;
-                let to = self.names.get(own + 1).map_or(self.out.len() - header, |next| next.at);
-                self.move_to_front(header, from, to, first, own);
+                directory::id_to_front(&mut self.out, header, &mut self.names[first..], own - first);
             } else {
                 let id = make_id();
                 let at = header + RESERVED_ID_BYTES - 12;
@@ -227,61 +207,15 @@ impl Builder {
         self.end_object()
     }
 
-    /// Drops the reserved entry and brings the document's own `_id` (at `from..to` after the header) into its place.
-    fn move_to_front(&mut self, header: usize, from: usize, to: usize, first: usize, own: usize) {
-        let len = to - from;
-        self.out[header + RESERVED_ID_BYTES..header + to].rotate_right(len);
-        self.out.drain(header..header + RESERVED_ID_BYTES);
-        for (i, name) in self.names[first..].iter_mut().enumerate() {
-            if first + i < own {
-                name.at = name.at - RESERVED_ID_BYTES + len;
-            } else if first + i == own {
-                name.at = 0;
-            } else {
-                name.at -= RESERVED_ID_BYTES;
-            }
-        }
-    }
-
-    /// Writes header and directory of a finished container; its body moves where the width was guessed wrong.
+    /// Writes header and directory of a finished container.
     #[inline]
-    fn close(&mut self, frame: &Frame, count: usize, directory: usize) -> Result<(), Error> {
-        let body = self.out.len() - (frame.start + 1 + 2 * frame.width.bytes());
-        let size_at = |width: Width| 1 + 2 * width.bytes() + body + directory * width.bytes();
-        let width = [Width::W1, Width::W2, Width::W4].into_iter().find(|&w| size_at(w) <= w.max());
+    fn close(&mut self, frame: &Frame, count: usize) -> Result<(), Error> {
+        let ats = self.names[frame.first_name..].iter().map(|name| name.at);
+        let width = directory::close(&mut self.out, (frame.start, frame.kind, frame.width), count, ats);
+        self.names.truncate(frame.first_name);
         let Some(width) = width else {
             return Err(Error::new(ErrorKind::TooLarge, "a value takes 4 GiB or more"));
         };
-        if width != frame.width {
-            let old = frame.start + 1 + 2 * frame.width.bytes();
-            let new = frame.start + 1 + 2 * width.bytes();
-            if new > old {
-                self.out.extend_from_slice(&[0; 8][..new - old]);
-            }
-            self.out.copy_within(old..old + body, new);
-            self.out.truncate(new + body);
-            self.out[frame.start] = frame.kind.tag(width as u8);
-        }
-        let size = size_at(width);
-        let header = 1 + 2 * width.bytes();
-        if directory > 0 {
-            let names = &self.names[frame.first_name..];
-            match width {
-                Width::W1 => self.out.extend(names.iter().map(|n| (n.at + header) as u8)),
-                Width::W2 => {
-                    self.out.reserve(2 * directory);
-                    names.iter().for_each(|n| self.out.extend_from_slice(&((n.at + header) as u16).to_le_bytes()));
-                }
-                Width::W4 => {
-                    names.iter().for_each(|n| self.out.extend_from_slice(&((n.at + header) as u32).to_le_bytes()));
-                }
-            }
-        }
-        self.names.truncate(frame.first_name);
-        let at = frame.start + 1;
-        let bytes = width.bytes();
-        self.out[at..at + bytes].copy_from_slice(&(size as u32).to_le_bytes()[..bytes]);
-        self.out[at + bytes..at + 2 * bytes].copy_from_slice(&(count as u32).to_le_bytes()[..bytes]);
         let depth = self.frames.len();
         match self.guesses.get_mut(depth) {
             Some(guess) => *guess = width,
@@ -308,19 +242,14 @@ impl Builder {
     #[inline]
     pub fn int32(&mut self, v: i32) {
         self.value();
-        let n = bytes_needed(i64::from(v));
-        self.out.push(Kind::Int32.tag(n as u8));
-        self.out.extend_from_slice(&v.to_le_bytes()[..n]);
+        push_int32(&mut self.out, v);
     }
 
     /// Writes a 64-bit integer.
     #[inline]
     pub fn int64(&mut self, v: i64) {
         self.value();
-        // Seven bytes have no code: they are written as eight.
-        let code = bytes_needed(v).min(INT64_WIDTHS.len() - 1);
-        self.out.push(Kind::Int64.tag(code as u8));
-        self.out.extend_from_slice(&v.to_le_bytes()[..INT64_WIDTHS[code]]);
+        push_int64(&mut self.out, v);
     }
 
     /// Writes a double. Every bit pattern is kept, NaN's too.
@@ -374,14 +303,16 @@ impl Builder {
         self.eight(Kind::Date, millis as u64);
     }
 
-    /// Writes a regular expression. `options` beyond 255 bytes are cut; callers allow a few letters.
+    /// Writes a regular expression. `options` are put in order, each once; what is not ASCII is left out.
     pub fn regex(&mut self, pattern: &str, options: &str) {
         self.value();
         self.sized(Kind::Regex, 0, pattern.len());
         self.out.extend_from_slice(pattern.as_bytes());
-        let options = options.get(..options.len().min(255)).unwrap_or_default();
+        let mut options: Vec<u8> = options.bytes().filter(u8::is_ascii).collect();
+        options.sort_unstable();
+        options.dedup();
         self.out.push(options.len() as u8);
-        self.out.extend_from_slice(options.as_bytes());
+        self.out.extend_from_slice(&options);
     }
 
     /// Writes a timestamp.
@@ -411,16 +342,63 @@ impl Builder {
     #[inline]
     fn eight(&mut self, kind: Kind, bits: u64) {
         self.value();
-        self.out.push(kind.tag(0));
-        self.out.extend_from_slice(&bits.to_le_bytes());
+        push_eight(&mut self.out, kind, bits);
     }
 
     #[inline]
     fn sized(&mut self, kind: Kind, flag: u8, len: usize) {
-        let width = Width::for_len(len);
-        self.out.push(kind.tag(flag | (width as u8) << 1));
-        width.push(&mut self.out, len);
+        push_sized(&mut self.out, kind, flag, len);
     }
+}
+
+/// Appends an int32. More bytes than wanted are written and cut, here and below: that is cheaper than a copy of a
+/// length that the compiler does not know.
+#[inline(always)]
+pub(crate) fn push_int32(out: &mut Vec<u8>, v: i32) {
+    let start = out.len();
+    let n = bytes_needed(i64::from(v));
+    let [a, b, c, d] = v.to_le_bytes();
+    out.extend_from_slice(&[Kind::Int32.tag(n as u8), a, b, c, d]);
+    out.truncate(start + 1 + n);
+}
+
+/// Appends an int64.
+#[inline(always)]
+pub(crate) fn push_int64(out: &mut Vec<u8>, v: i64) {
+    let start = out.len();
+    // Seven bytes have no code: they are written as eight.
+    let code = bytes_needed(v).min(INT64_WIDTHS.len() - 1);
+    push_eight(out, Kind::Int64, v as u64);
+    out[start] = Kind::Int64.tag(code as u8);
+    out.truncate(start + 1 + INT64_WIDTHS[code]);
+}
+
+/// Appends a tag and eight bytes.
+#[inline(always)]
+pub(crate) fn push_eight(out: &mut Vec<u8>, kind: Kind, bits: u64) {
+    let [a, b, c, d, e, f, g, h] = bits.to_le_bytes();
+    out.extend_from_slice(&[kind.tag(0), a, b, c, d, e, f, g, h]);
+}
+
+/// Appends a tag with the flag and the length of what follows.
+#[inline]
+pub(crate) fn push_sized(out: &mut Vec<u8>, kind: Kind, flag: u8, len: usize) {
+    let width = Width::for_len(len);
+    out.push(kind.tag(flag | (width as u8) << 1));
+    width.push(out, len);
+}
+
+/// Appends a name's header and the name.
+#[inline]
+pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8], plain: bool) {
+    let plain = u8::from(plain);
+    if name.len() < NAME_LEN_LONG {
+        out.push((name.len() as u8) << 1 | plain);
+    } else {
+        out.push((NAME_LEN_LONG as u8) << 1 | plain);
+        Width::W4.push(out, name.len());
+    }
+    out.extend_from_slice(name);
 }
 
 /// Whether UTF-8 text can stand between quotes in JSON as it is.
@@ -449,73 +427,9 @@ pub(crate) fn escape_mask(word: u64) -> u64 {
     (control | zero_byte(word ^ (ONES * b'"' as u64)) | zero_byte(word ^ (ONES * b'\\' as u64))) & TOPS
 }
 
-const ID_PREFIX: u64 = prefix(b"_id");
-
-#[inline]
-const fn prefix(name: &[u8]) -> u64 {
-    let len = if name.len() < 0xff { name.len() as u64 } else { 0xff };
-    let mut key = len << 56;
-    let n = if name.len() < PREFIX_BYTES { name.len() } else { PREFIX_BYTES };
-    let mut i = 0;
-    while i < n {
-        key |= (name[i] as u64) << (48 - 8 * i);
-        i += 1;
-    }
-    key
-}
-
-/// Orders the names of one object by (length, name). `entries` begins where their `at` counts from.
-#[inline]
-fn sort_names(names: &mut [NameKey], entries: &[u8]) -> Result<(), Error> {
-    let full = |key: NameKey| name_at(entries, key.at);
-    let less = |a: NameKey, b: NameKey| {
-        a.prefix < b.prefix
-            || (a.prefix == b.prefix && a.prefix >> 56 > PREFIX_BYTES as u64 && {
-                let (a, b) = (full(a), full(b));
-                (a.len(), a) < (b.len(), b)
-            })
-    };
-    if names.len() <= INSERTION_SORT_MAX {
-        for i in 1..names.len() {
-            let key = names[i];
-            let mut j = i;
-            while j > 0 && less(key, names[j - 1]) {
-                names[j] = names[j - 1];
-                j -= 1;
-            }
-            names[j] = key;
-        }
-    } else {
-        names.sort_unstable_by(|&a, &b| {
-            a.prefix.cmp(&b.prefix).then_with(|| {
-                let (a, b) = (full(a), full(b));
-                (a.len(), a).cmp(&(b.len(), b))
-            })
-        });
-    }
-    for pair in names.windows(2) {
-        if !less(pair[0], pair[1]) {
-            let name = String::from_utf8_lossy(full(pair[0])).into_owned();
-            return Err(Error::new(ErrorKind::RepeatedKey, format!("the field {name:?} stands twice in one object")));
-        }
-    }
-    Ok(())
-}
-
-#[inline]
-fn name_at(entries: &[u8], at: usize) -> &[u8] {
-    let Some(&header) = entries.get(at) else { return &[] };
-    let (mut start, mut len) = (at + 1, (header >> 1) as usize);
-    if len == NAME_LEN_LONG {
-        len = Width::W4.read(entries, start);
-        start += 4;
-    }
-    entries.get(start..start + len).unwrap_or_default()
-}
-
 /// The fewest bytes whose sign extension gives `v`; 0 for 0.
 #[inline(always)]
-fn bytes_needed(v: i64) -> usize {
+pub(crate) fn bytes_needed(v: i64) -> usize {
     if v == 0 {
         return 0;
     }

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     TooLarge,
     /// `_id` is of a type that it may not have.
     BadId,
+    /// What stands in a document's place is not an object.
+    NotADocument,
     /// Bytes that are no value of this format. Has an offset.
     Malformed,
     /// A path or an edit that does not fit the document.
@@ -46,12 +48,20 @@ pub struct Error {
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// From 1.
+    /// From 1; 0 where the place is one in binary, which has no lines.
     pub line: usize,
-    /// In bytes, from 1.
+    /// In bytes, from 1; 0 in binary.
     pub column: usize,
     /// In bytes, from 0.
     pub offset: usize,
+}
+
+impl Place {
+    /// A place in binary.
+    #[must_use]
+    pub const fn in_bytes(offset: usize) -> Self {
+        Self { line: 0, column: 0, offset }
+    }
 }
 
 impl Error {
@@ -112,10 +122,11 @@ impl fmt::Display for Error {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)?;
-        if let Some(Place { line, column, .. }) = self.place {
-            write!(f, " at line {line} column {column}")?;
+        match self.place {
+            Some(Place { line: 0, offset, .. }) => write!(f, " at byte {offset}"),
+            Some(Place { line, column, .. }) => write!(f, " at line {line} column {column}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -3,20 +3,29 @@
 //! A document is one contiguous, self-contained slice. [`Builder`] writes it, [`JsonbRef`] reads it where it lies.
 //! This crate takes bytes and gives bytes: it knows no files, clocks, threads, collections or queries.
 //!
-//! Reading order: `tag.rs`, `view.rs`, `object.rs`, `array.rs`, `builder.rs`, then `parse.rs` and `print.rs`.
+//! Reading order: `tag.rs`, `view.rs`, `object.rs`, `array.rs`, `builder.rs`, then `parse/mod.rs` and
+//! `print.rs`.
 
 mod array;
 mod bignum;
 mod buf;
 mod builder;
+mod date;
+mod decimal;
+mod directory;
 pub mod edit;
 mod error;
+mod extended;
+mod measure;
 mod number;
 mod object;
 mod order;
+mod parse;
 mod path;
+mod print;
 mod sort_key;
 mod tag;
+mod validate;
 mod view;
 
 pub use array::{ArrayIter, ArrayRef};
@@ -24,12 +33,16 @@ pub use buf::JsonbBuf;
 pub use builder::{Builder, is_plain};
 pub use edit::{Edits, Splice};
 pub use error::{Error, ErrorKind, Place};
+pub use measure::bson_size;
 pub use number::{Decimal128, compare_numbers};
 pub use object::{Entry, ObjectIter, ObjectRef};
 pub use order::{compare, equal, type_rank};
+pub use parse::{BODY_LEVELS_MAX, DOCUMENT_BSON_BYTES_MAX, DOCUMENT_LEVELS_MAX, parse, parse_body, parse_document};
 pub use path::{PATH_PARTS_MAX, Path, array_index, step};
+pub use print::{Style, print};
 pub use sort_key::{NUMBERS_ABOVE_NAN, id_hash, sort_key, sort_key_descending};
 pub use tag::{Kind, Width};
+pub use validate::validate;
 pub use view::{JsonbRef, NULL, Value};
 
 #[cfg(test)]
