@@ -7,15 +7,19 @@
 //! Reading order: `error.rs`, `path_walk.rs` (which values a dotted path means), `filter/`, `sort.rs`, `projection.rs`.
 
 mod context;
+pub mod decimal;
 mod error;
 pub mod filter;
 pub mod limits;
+pub mod number;
 pub mod path_walk;
 mod place;
 pub mod sort;
+pub mod update;
 
 pub use context::ParseContext;
 pub use error::QueryError;
 pub use filter::Filter;
 pub use place::Place;
 pub use sort::Sort;
+pub use update::{ApplyContext, Update};

@@ -23,3 +23,12 @@ pub const PATTERN_BYTES_MAX: usize = 32_764;
 
 /// Regular expressions of one filter.
 pub const PATTERNS_MAX: usize = 4096;
+
+/// How deep the containers of a document may nest, the document itself counted.
+pub const DOCUMENT_NESTING_MAX: usize = 100;
+
+/// Bytes of a document, as BSON would measure it.
+pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// Nulls that an update may put between an array's end and the position it writes to.
+pub const ARRAY_PADDING_MAX: usize = 1_500_000;

@@ -1,0 +1,198 @@
+//! Updates: what an update document, a replacement or a pipeline makes of one document.
+//!
+//! Takes a body's `update` (parsed once) and documents; gives the new document, or nothing where the update changes
+//! nothing. `_id` never changes. What comes out never nests deeper than documents may, nor is it larger. Knows no
+//! collection. Reading order: `ast.rs`, `path.rs`, `draft.rs`, `parse.rs`, `operands.rs`, `apply.rs`, `scalar.rs`,
+//! `arrays.rs`, `in_place.rs`, `upsert.rs`, `replacement.rs`, `pipeline.rs`.
+
+mod apply;
+mod arrays;
+mod ast;
+mod draft;
+mod in_place;
+mod operands;
+mod parse;
+mod path;
+mod replacement;
+mod scalar;
+mod upsert;
+
+use self::apply::Application;
+use self::parse::Parsed;
+pub use self::scalar::Clock;
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::{Filter, ParseContext, QueryError};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, compare};
+use std::cell::OnceCell;
+
+/// A parsed update, replacement or pipeline.
+#[derive(Debug)]
+pub struct Update(Form);
+
+#[derive(Debug)]
+enum Form {
+    Operators(Parsed),
+    Replacement(JsonbBuf),
+}
+
+/// What applying an update is told beside the document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApplyContext {
+    /// The operation's time.
+    pub clock: Clock,
+}
+
+impl ApplyContext {
+    /// With the operation's time, in milliseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn at(now_ms: i64) -> Self {
+        let seconds = u32::try_from(now_ms.div_euclid(1000)).unwrap_or(0);
+        Self { clock: Clock { now_ms, timestamp: (seconds, 1) } }
+    }
+}
+
+impl Update {
+    /// Parses the `update` of a body: an object of operators, or an array of stages. `array_filters` are the body's.
+    ///
+    /// # Errors
+    /// What MongoDB refuses without a document: unknown operators (`FailedToParse`), operands of a wrong type, paths that
+    /// conflict (40), empty (56) or `$`-prefixed (52) names, array filters that are unknown or unused.
+    pub fn parse(
+        update: JsonbRef<'_>,
+        array_filters: Option<JsonbRef<'_>>,
+        context: &ParseContext<'_>,
+    ) -> Result<Self, QueryError> {
+        parse::parse(update, array_filters, context).map(|p| Self(Form::Operators(p)))
+    }
+
+    /// Parses a whole new document.
+    ///
+    /// # Errors
+    /// `DollarPrefixedFieldName` for a top-level name with `$`, `FailedToParse` for what is no object.
+    pub fn parse_replacement(document: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        replacement::parse(document, context).map(|d| Self(Form::Replacement(d)))
+    }
+
+    /// The new document, or none where it would be the same to the byte. `filter` is the one that chose the document;
+    /// the positional `$` asks it which element matched.
+    ///
+    /// # Errors
+    /// What MongoDB refuses on sight of the document: values of a wrong type, paths through scalars (28), a changed
+    /// `_id` (66), a result that is too large or too deep. The document stays as it is.
+    pub fn apply(
+        &self,
+        document: JsonbRef<'_>,
+        filter: &Filter,
+        context: &ApplyContext,
+    ) -> Result<Option<JsonbBuf>, QueryError> {
+        let new = match &self.0 {
+            Form::Operators(parsed) => {
+                if let Some(direct) = &parsed.direct
+                    && let Some(outcome) = in_place::apply(direct, document, context.clock)?
+                {
+                    return Ok(outcome);
+                }
+                operators(parsed, document, filter, context, false)?
+            }
+            Form::Replacement(new) => replacement::apply(new.view(), document)?,
+        };
+        if new.as_bytes() == document.as_bytes() {
+            return Ok(None);
+        }
+        if self.may_touch_id() {
+            check_id(document.get("_id"), new.view())?;
+        }
+        check_size(new.view())?;
+        Ok(Some(new))
+    }
+
+    /// The document that an upsert inserts: the fields that `filter` implies by equality, then the update. `_id` comes
+    /// first; where neither gives one, it is `make_id`'s.
+    ///
+    /// # Errors
+    /// As [`Update::apply`]; `NotSingleValueField` where the filter asks two things of one path, `InvalidIdField` where
+    /// `_id` would be an array or a regular expression.
+    pub fn upsert(
+        &self,
+        filter: &Filter,
+        context: &ApplyContext,
+        make_id: &mut dyn FnMut() -> [u8; 12],
+    ) -> Result<JsonbBuf, QueryError> {
+        let new = match &self.0 {
+            Form::Operators(parsed) => {
+                let implied = upsert::implied_document(filter)?;
+                let new = operators(parsed, implied.view(), filter, context, true)?;
+                check_implied_id(&implied, new.view())?;
+                new
+            }
+            Form::Replacement(new) => {
+                let implied = upsert::implied_id(filter)?;
+                replacement::apply(new.view(), implied.view())?
+            }
+        };
+        let new = upsert::with_id_first(new.view(), make_id)?;
+        check_size(new.view())?;
+        Ok(new)
+    }
+
+    fn may_touch_id(&self) -> bool {
+        match &self.0 {
+            Form::Operators(parsed) => parsed.touches_id,
+            Form::Replacement(_) => false,
+        }
+    }
+}
+
+fn operators(
+    parsed: &Parsed,
+    document: JsonbRef<'_>,
+    filter: &Filter,
+    context: &ApplyContext,
+    inserting: bool,
+) -> Result<JsonbBuf, QueryError> {
+    let mut out = Builder::onto(Vec::with_capacity(document.as_bytes().len() + SPARE_BYTES));
+    let mut application = Application {
+        document,
+        filter,
+        array_filters: &parsed.array_filters,
+        clock: context.clock,
+        inserting,
+        out: &mut out,
+        position: OnceCell::new(),
+    };
+    application.run(&parsed.root, &parsed.renames)?;
+    Ok(JsonbBuf::from_valid(out.take()))
+}
+
+/// Room for what an update adds, so that most need not grow the buffer.
+const SPARE_BYTES: usize = 64;
+
+fn check_id(old: Option<JsonbRef<'_>>, new: JsonbRef<'_>) -> Result<(), QueryError> {
+    let same = match (old, new.get("_id")) {
+        (Some(old), Some(new)) => compare(old, new).is_eq(),
+        (None, None) => true,
+        _ => false,
+    };
+    if same { Ok(()) } else { Err(immutable_id()) }
+}
+
+fn check_implied_id(implied: &JsonbBuf, new: JsonbRef<'_>) -> Result<(), QueryError> {
+    match implied.view().get("_id") {
+        None => Ok(()),
+        some => check_id(some, new),
+    }
+}
+
+fn immutable_id() -> QueryError {
+    let message = "the update would change the immutable field '_id': insert a new document instead";
+    QueryError::new("ImmutableField", 66, message)
+}
+
+fn check_size(document: JsonbRef<'_>) -> Result<(), QueryError> {
+    let size = document.as_bytes().len();
+    if size <= DOCUMENT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the document would take {size} bytes: at most {DOCUMENT_BYTES_MAX} are allowed");
+    Err(QueryError::new("BSONObjectTooLarge", 10334, message))
+}
