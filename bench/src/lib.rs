@@ -17,6 +17,7 @@ pub mod floor;
 pub mod kill;
 pub mod load;
 pub mod mersenne;
+pub mod micro;
 pub mod report;
 pub mod server;
 pub mod suite;
