@@ -6,20 +6,26 @@
 //!
 //! Reading order: `error.rs`, `path_walk.rs` (which values a dotted path means), `filter/`, `sort.rs`, `projection.rs`.
 
+mod byte_set;
+mod computed;
 mod context;
 pub mod decimal;
+mod distinct;
 mod error;
 pub mod filter;
 pub mod limits;
 pub mod number;
 pub mod path_walk;
 mod place;
+pub mod projection;
 pub mod sort;
 pub mod update;
 
 pub use context::ParseContext;
+pub use distinct::Distinct;
 pub use error::QueryError;
 pub use filter::Filter;
 pub use place::Place;
+pub use projection::Projection;
 pub use sort::Sort;
 pub use update::{ApplyContext, Update};

@@ -6,11 +6,11 @@
 
 use super::number::whole_i64;
 use super::pattern::Pattern;
+use crate::byte_set::ByteSet;
 use crate::path_walk::Candidate;
-use hashbrown::{DefaultHashBuilder, HashSet, HashTable};
+use hashbrown::HashSet;
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, sort_key};
 use std::cell::RefCell;
-use std::hash::BuildHasher;
 
 /// The values of one `$in`.
 #[derive(Clone, Debug)]
@@ -45,7 +45,9 @@ impl InSet {
             match value.kind() {
                 Kind::Null => set.null = true,
                 Kind::Regex => {}
-                Kind::String => set.texts.insert(value.as_str_bytes().unwrap_or_default()),
+                Kind::String => {
+                    set.texts.insert(value.as_str_bytes().unwrap_or_default());
+                }
                 _ => match whole_i64(value) {
                     Some(n) => {
                         set.ints.insert(n);
@@ -101,38 +103,4 @@ impl InSet {
                 self.keys.contains(key)
             })
     }
-}
-
-/// A set of byte strings in one buffer.
-#[derive(Clone, Debug, Default)]
-struct ByteSet {
-    bytes: Vec<u8>,
-    /// Start and length in `bytes`.
-    table: HashTable<(u32, u32)>,
-    hash: DefaultHashBuilder,
-}
-
-impl ByteSet {
-    fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        !self.is_empty() && self.table.find(self.hash.hash_one(key), |&at| slice(&self.bytes, at) == key).is_some()
-    }
-
-    /// Bodies are far below 4 GiB, so that positions fit.
-    fn insert(&mut self, key: &[u8]) {
-        if self.contains(key) {
-            return;
-        }
-        let (Ok(start), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(key.len())) else { return };
-        self.bytes.extend_from_slice(key);
-        let (bytes, hash) = (&self.bytes, &self.hash);
-        self.table.insert_unique(hash.hash_one(key), (start, len), |&at| hash.hash_one(slice(bytes, at)));
-    }
-}
-
-fn slice(bytes: &[u8], (start, len): (u32, u32)) -> &[u8] {
-    bytes.get(start as usize..start as usize + len as usize).unwrap_or_default()
 }

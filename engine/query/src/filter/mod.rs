@@ -20,9 +20,12 @@ mod type_set;
 pub use ast::{FieldTest, Node, Test};
 pub use bits::{Bits, BitsOp};
 pub use comparison::{CompareOp, Comparison};
+pub(crate) use evaluate::passes;
 pub use in_set::InSet;
 pub use modulo::Modulo;
-pub(crate) use number::whole_i64;
+pub(crate) use number::{truncated_i64, whole_i64};
+pub(crate) use parse::parse_elem_match;
+pub(crate) use parse_field::is_truthy;
 pub use pattern::Pattern;
 pub use type_set::TypeSet;
 

@@ -28,6 +28,12 @@ pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<N
     parser.object(object, &place)
 }
 
+/// Parses `{$elemMatch: ...}` of a projection.
+pub(crate) fn parse_elem_match(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Test, QueryError> {
+    let place = context.place;
+    Parser::default().elem_match(value.get("$elemMatch").unwrap_or(value), &place.name("$elemMatch"))
+}
+
 pub(crate) fn object<'v>(value: JsonbRef<'v>, place: &Place<'_>, wanted: &str) -> Result<ObjectRef<'v>, QueryError> {
     value.as_object().ok_or_else(|| {
         QueryError::type_mismatch(format!("{wanted}, and here stands a value of type {}", value.kind().alias()))

@@ -211,7 +211,7 @@ impl Parser {
     }
 
     /// `$elemMatch`: of operators on an element's value, or of conditions on an element's fields.
-    fn elem_match(&mut self, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Test, QueryError> {
+    pub(super) fn elem_match(&mut self, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Test, QueryError> {
         let Some(object) = value.as_object() else {
             let message = format!("$elemMatch needs an Object, not {}", value.kind().alias());
             return Err(QueryError::bad_value(message).at(place));
@@ -253,7 +253,7 @@ fn no_regex<'v>(name: &str, value: JsonbRef<'v>, place: &Place<'_>) -> Result<Js
 }
 
 /// What counts as true: all but false, zero and null.
-fn is_truthy(value: JsonbRef<'_>) -> bool {
+pub(crate) fn is_truthy(value: JsonbRef<'_>) -> bool {
     match value.value() {
         Value::Bool(b) => b,
         Value::Null => false,

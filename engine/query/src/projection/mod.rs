@@ -1,0 +1,129 @@
+//! Projections: which parts of a document a query wants.
+//!
+//! Takes the object of a body, gives a [`Projection`] that writes a document's wanted parts. Next: `parse.rs`, `tree.rs`,
+//! `apply.rs`.
+
+mod apply;
+mod parse;
+mod tree;
+
+use crate::filter::{Filter, Node};
+use crate::{ParseContext, QueryError};
+use quarrydb_jsonb::{Builder, JsonbRef};
+use tree::{Part, Tree};
+
+/// Whether a projection names what stays or what goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// What is named stays.
+    Inclusion,
+    /// What is named goes.
+    Exclusion,
+}
+
+/// A parsed projection.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    mode: Mode,
+    root: Tree,
+}
+
+impl Projection {
+    /// Parses the object of a body; its order counts.
+    ///
+    /// # Errors
+    /// With the place and MongoDB's number, such as 31253 and 31254 where inclusion and exclusion are mixed.
+    pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        parse::parse(value, context)
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.mode == Mode::Exclusion && self.root.children().is_empty()
+    }
+
+    /// Whether it names what stays or what goes.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The paths that are needed to apply it, where they are all that is: an inclusion of nothing but paths.
+    #[must_use]
+    pub fn included_paths(&self) -> Option<Vec<String>> {
+        let mut paths = Vec::new();
+        (self.mode == Mode::Inclusion && collect(&self.root, "", &mut paths)).then_some(paths)
+    }
+
+    /// Whether it holds the positional operator, so that it needs the filter: [`Projection::apply_for`].
+    #[must_use]
+    pub fn is_positional(&self) -> bool {
+        self.root.positional
+    }
+
+    /// Checks that a positional projection stands on a path that the filter asks about.
+    ///
+    /// # Errors
+    /// 31277 where it does not.
+    pub fn check_filter(&self, filter: &Filter) -> Result<(), QueryError> {
+        if !self.root.positional {
+            return Ok(());
+        }
+        let named = self.root.children().iter().find(|(_, part)| match part {
+            Part::Positional => true,
+            Part::Tree(tree) => tree.positional,
+            _ => false,
+        });
+        match named {
+            Some((name, _)) if !asks_about(filter.ast(), name) => {
+                let message = format!("Positional projection on '{name}' does not match the query document.");
+                Err(QueryError::location(31277, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the wanted parts of a document that `filter` matches.
+    ///
+    /// # Errors
+    /// 51246 where the positional operator finds no element that the filter matched, and those of expressions.
+    pub fn apply_for(&self, document: JsonbRef<'_>, filter: &Filter, out: &mut Builder) -> Result<(), QueryError> {
+        let position = if self.root.positional { filter.matches_at(document)?.flatten() } else { None };
+        apply::apply(self, document, position, out)
+    }
+
+    /// The same without a filter.
+    ///
+    /// # Errors
+    /// As [`Projection::apply_for`].
+    pub fn apply(&self, document: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
+        apply::apply(self, document, None, out)
+    }
+}
+
+/// Collects the paths of a tree of inclusions; says whether it is one.
+fn collect(tree: &Tree, prefix: &str, paths: &mut Vec<String>) -> bool {
+    tree.children().iter().all(|(name, part)| {
+        let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        match part {
+            Part::Include => {
+                paths.push(path);
+                true
+            }
+            Part::Exclude => true,
+            Part::Tree(tree) => collect(tree, &path, paths),
+            _ => false,
+        }
+    })
+}
+
+/// Whether a filter has a condition on a field or below it.
+fn asks_about(node: &Node, name: &str) -> bool {
+    match node {
+        Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|n| asks_about(n, name)),
+        Node::Not(inner) => asks_about(inner, name),
+        Node::Field(field) => field.path.parts().first().is_some_and(|part| part.name() == name),
+        _ => false,
+    }
+}
