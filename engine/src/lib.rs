@@ -4,5 +4,6 @@ pub mod error;
 pub mod ids;
 pub mod io;
 pub mod log;
+pub mod segment;
 
 pub use error::{Error, ErrorKind, Result};

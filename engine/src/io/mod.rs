@@ -22,6 +22,7 @@
 mod clock;
 pub mod disk;
 mod faulty;
+pub(crate) mod fields;
 mod map;
 mod memory;
 mod section;

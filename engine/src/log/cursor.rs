@@ -100,11 +100,6 @@ impl LogCursor {
 
     /// Goes to the beginning of the file in which the next commit stands.
     fn open(&self, log: &Log) -> Result<Place> {
-        let gone = || {
-            let message =
-                format!("{} is no longer in the log: read the collection anew and go on from now", self.next_seq);
-            Error::new(ErrorKind::NotFound, message)
-        };
         let file = match log.file_of(self.next_seq) {
             Ok(Some(file)) => file,
             Ok(None) => return Err(self.gone()),

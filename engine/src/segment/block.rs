@@ -1,0 +1,245 @@
+//! Blocks of rows: some 16 KiB that are packed, read and checked as one.
+//!
+//! Unpacked, a block is the end of each of its rows (u32, counted from the first row's beginning), then the rows: a
+//! row is sliced without looking at the others. The table of blocks is a section of 32 bytes a block:
+//!
+//! ```text
+//! first row u32 | codec u8 | zeros 3 | offset u64 | length u32 | raw length u32 | crc u32 | zeros 4
+//! ```
+//!
+//! Takes rows, gives blocks and back. Knows nothing of files; `writer.rs` and `reader.rs` move the bytes.
+
+use super::format::{Codec, SectionInfo, lz4_raw_max};
+use super::{BLOCK_BYTES_TARGET, BLOCK_ROWS_MAX, ROW_BYTES_MAX};
+use crate::Result;
+use crate::io::fields::{Fields, PutFields};
+use std::ops::Range;
+
+pub(crate) const ENTRY_BYTES: usize = 32;
+/// The most bytes of a block unpacked: one row at its limit behind a block nearly full, and the rows' ends.
+const RAW_BYTES_MAX: usize = ROW_BYTES_MAX + BLOCK_BYTES_TARGET + BLOCK_ROWS_MAX as usize * END_BYTES;
+const END_BYTES: usize = 4;
+
+/// Where a block lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockEntry {
+    pub(crate) first_row: u32,
+    pub(crate) codec: Codec,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) raw_len: u32,
+    pub(crate) crc: u32,
+}
+
+/// Gathers rows to a block and packs it.
+#[derive(Debug)]
+pub(crate) struct BlockBuilder {
+    first_row: u32,
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+    raw: Vec<u8>,
+    table: Lz4Table,
+}
+
+/// The compressor's working memory, kept over blocks.
+struct Lz4Table(lz4_flex::block::CompressTable);
+
+impl std::fmt::Debug for Lz4Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lz4Table")
+    }
+}
+
+impl BlockBuilder {
+    pub(crate) fn new() -> Self {
+        let table = Lz4Table(lz4_flex::block::CompressTable::small());
+        Self { first_row: 0, ends: Vec::new(), bytes: Vec::new(), raw: Vec::new(), table }
+    }
+
+    /// Adds a row. `true`: the block is full, `pack` it before the next.
+    pub(crate) fn push(&mut self, row: &[u8]) -> bool {
+        self.bytes.extend_from_slice(row);
+        let end = u32::try_from(self.bytes.len()).expect("ROW_BYTES_MAX keeps a block below 4 GiB");
+        self.ends.push(end);
+        let next_row = self.first_row + self.ends.len() as u32;
+        self.bytes.len() >= BLOCK_BYTES_TARGET || next_row.is_multiple_of(BLOCK_ROWS_MAX)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends the packed block to `out`, which stands at `base` of the file, and begins the next one.
+    pub(crate) fn pack(&mut self, out: &mut Vec<u8>, base: u64) -> BlockEntry {
+        self.raw.clear();
+        for end in &self.ends {
+            self.raw.put_u32(*end);
+        }
+        self.raw.extend_from_slice(&self.bytes);
+        let start = out.len();
+        let room = lz4_flex::block::get_maximum_output_size(self.raw.len());
+        out.resize(start + room, 0);
+        let packed = compress(&self.raw, &mut out[start..], &mut self.table);
+        let codec = match packed {
+            Some(len) if len < self.raw.len() => {
+                out.truncate(start + len);
+                Codec::Lz4
+            }
+            _ => {
+                out.truncate(start);
+                out.extend_from_slice(&self.raw);
+                Codec::None
+            }
+        };
+        let packed = &out[start..];
+        let entry = BlockEntry {
+            first_row: self.first_row,
+            codec,
+            offset: base + start as u64,
+            len: u32::try_from(packed.len()).expect("a packed block is not longer than its rows"),
+            raw_len: u32::try_from(self.raw.len()).expect("ROW_BYTES_MAX keeps a block below 4 GiB"),
+            crc: crc32c::crc32c(packed),
+        };
+        self.first_row += self.ends.len() as u32;
+        self.ends.clear();
+        self.bytes.clear();
+        if self.bytes.capacity() > 4 * BLOCK_BYTES_TARGET {
+            self.bytes = Vec::new();
+            self.raw = Vec::new();
+        }
+        entry
+    }
+}
+
+/// `None` when the compressor refuses, which it does not with room enough.
+fn compress(raw: &[u8], out: &mut [u8], table: &mut Lz4Table) -> Option<usize> {
+    if raw.len() < usize::from(u16::MAX) {
+        return lz4_flex::block::compress_into_with_table(raw, out, &mut table.0).ok();
+    }
+    lz4_flex::block::compress_into(raw, out).ok()
+}
+
+/// The bytes of the section that tells where the blocks lie.
+pub(crate) fn encode_table(entries: &[BlockEntry]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(entries.len() * ENTRY_BYTES);
+    for entry in entries {
+        out.put_u32(entry.first_row);
+        out.put_u8(entry.codec as u8);
+        out.put_zeros(3);
+        out.put_u64(entry.offset);
+        out.put_u32(entry.len);
+        out.put_u32(entry.raw_len);
+        out.put_u32(entry.crc);
+        out.put_zeros(4);
+    }
+    out
+}
+
+/// Reads the table and holds it against the rows' section: blocks lie in it one behind the other, none is empty.
+pub(crate) fn decode_table(
+    file: &str,
+    at: &SectionInfo,
+    bytes: &[u8],
+    rows: u32,
+    rows_at: &SectionInfo,
+) -> Result<Vec<BlockEntry>> {
+    let mut fields = Fields::new(file, at.offset, bytes);
+    let mut entries: Vec<BlockEntry> = Vec::with_capacity(bytes.len() / ENTRY_BYTES);
+    let mut next_offset = rows_at.offset;
+    while fields.left() > 0 {
+        let first_row = fields.u32()?;
+        let codec = fields.u8()?;
+        fields.zeros(3)?;
+        let (offset, len, raw_len, crc) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
+        fields.zeros(4)?;
+        let Some(codec) = Codec::from_raw(codec) else {
+            return Err(
+                fields.corrupt(format_args!("a block is packed with codec {codec}, which this build does not read"))
+            );
+        };
+        let in_order = match entries.last() {
+            None => first_row == 0,
+            Some(before) => before.first_row < first_row && first_row - before.first_row <= BLOCK_ROWS_MAX,
+        };
+        let lengths = match codec {
+            Codec::None => raw_len == len,
+            Codec::Lz4 => u64::from(raw_len) <= lz4_raw_max(u64::from(len)),
+        };
+        if !in_order || first_row >= rows || offset != next_offset || !lengths || raw_len as usize > RAW_BYTES_MAX {
+            return Err(fields.corrupt("the table of blocks contradicts itself"));
+        }
+        next_offset = offset.saturating_add(u64::from(len));
+        entries.push(BlockEntry { first_row, codec, offset, len, raw_len, crc });
+    }
+    let last_holds = entries.last().map_or(rows == 0, |last| rows - last.first_row <= BLOCK_ROWS_MAX);
+    if !last_holds || next_offset != rows_at.offset.saturating_add(rows_at.len) {
+        return Err(fields.corrupt("the table of blocks does not cover the rows"));
+    }
+    Ok(entries)
+}
+
+/// Unpacks into `raw`, of exactly the announced length. What is wrong, if something is.
+pub(crate) fn unpack(codec: Codec, packed: &[u8], raw: &mut [u8]) -> Result<(), &'static str> {
+    match codec {
+        Codec::None if packed.len() == raw.len() => {
+            raw.copy_from_slice(packed);
+            Ok(())
+        }
+        Codec::None => Err("an unpacked block has another length than announced"),
+        Codec::Lz4 => match lz4_flex::block::decompress_into(packed, raw) {
+            Ok(len) if len == raw.len() => Ok(()),
+            Ok(_) => Err("a block unpacks to another length than announced"),
+            Err(_) => Err("a block cannot be unpacked"),
+        },
+    }
+}
+
+/// Where row `index` of `count` lies in an unpacked block; nothing when the block's ends are impossible.
+pub(crate) fn row_range(raw: &[u8], count: usize, index: usize) -> Option<Range<usize>> {
+    let data = count * END_BYTES;
+    let end = |i: usize| {
+        let bytes = raw.get(i * END_BYTES..(i + 1) * END_BYTES)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    };
+    let start = if index == 0 { 0 } else { end(index - 1)? };
+    let stop = end(index)?;
+    let range = data + start..data.checked_add(stop)?;
+    (index < count && start <= stop && range.end <= raw.len()).then_some(range)
+}
+
+/// Memory for unpacking blocks one after the other, kept between them.
+#[derive(Debug, Default)]
+pub struct BlockBuf {
+    pub(crate) packed: Vec<u8>,
+    pub(crate) raw: Vec<u8>,
+}
+
+/// An unpacked block in a `BlockBuf`.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockView<'a> {
+    pub(crate) first_row: u32,
+    pub(crate) count: u32,
+    pub(crate) raw: &'a [u8],
+}
+
+impl<'a> BlockView<'a> {
+    /// The rows in it.
+    #[must_use]
+    pub fn rows(&self) -> Range<u32> {
+        self.first_row..self.first_row + self.count
+    }
+
+    /// The row at `index`, counted from the block's first. `None` when there is none, or when the block, though its
+    /// checksum held, was not written by this code: to be reported as damage.
+    #[must_use]
+    pub fn doc(&self, index: u32) -> Option<&'a [u8]> {
+        let range = row_range(self.raw, self.count as usize, index as usize)?;
+        self.raw.get(range)
+    }
+
+    /// All rows' bytes in order, as far as they can be sliced.
+    pub fn docs(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let view = *self;
+        (0..view.count).map_while(move |index| view.doc(index))
+    }
+}
