@@ -10,14 +10,16 @@ use std::collections::BTreeMap;
 use crate::buf::JsonbBuf;
 use crate::builder::Builder;
 use crate::error::{Error, ErrorKind};
+use crate::measure::bson_size;
 use crate::object::ObjectRef;
+use crate::parse::{DOCUMENT_BSON_BYTES_MAX, DOCUMENT_LEVELS_MAX};
 use crate::path::{Path, array_index};
 use crate::view::JsonbRef;
 
-/// Levels of containers in a document, itself counted.
-pub const DOCUMENT_DEPTH_MAX: usize = 100;
-/// Bytes of a document.
-pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+const DEPTH_MAX: usize = DOCUMENT_LEVELS_MAX as usize;
+/// No value takes more than this many times its bytes as BSON: int64 0 in an array takes 1 here, there 1 for its type, up
+/// to 8 for its index, 1 for the NUL and 8 for itself.
+const BSON_GROWTH_MAX: usize = 18;
 /// Elements of null that one edit may put between an array's end and the index that it sets.
 pub const ARRAY_PADDING_MAX: usize = 1_500_000;
 
@@ -194,11 +196,17 @@ impl<'v> Edits<'v> {
         let object =
             doc.as_object().ok_or_else(|| Error::new(ErrorKind::BadPath, "only objects are edited by path"))?;
         pass.object(Some(object), &self.root, 1)?;
-        if out.len() - from > DOCUMENT_BYTES_MAX {
-            return Err(Error::new(ErrorKind::TooLarge, "the document would be larger than 16 MiB"));
-        }
-        Ok(())
+        check_size(JsonbRef::from_valid(out.bytes().get(from..).unwrap_or_default()))
     }
+}
+
+fn check_size(doc: JsonbRef<'_>) -> Result<(), Error> {
+    let small = doc.as_bytes().len() <= DOCUMENT_BSON_BYTES_MAX / BSON_GROWTH_MAX;
+    if small || bson_size(doc) <= DOCUMENT_BSON_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the document would take more than {DOCUMENT_BSON_BYTES_MAX} bytes as BSON");
+    Err(Error::new(ErrorKind::TooLarge, message))
 }
 
 /// Room for what most edits add.
@@ -347,18 +355,18 @@ impl Pass<'_> {
 
     /// Writes a new value whose containers begin at `depth`.
     fn copy(&mut self, new: JsonbRef<'_>, depth: usize) -> Result<(), Error> {
-        if !fits_depth(new, (DOCUMENT_DEPTH_MAX + 1).saturating_sub(depth)) {
-            return self.check_depth(DOCUMENT_DEPTH_MAX + 1);
+        if !fits_depth(new, (DEPTH_MAX + 1).saturating_sub(depth)) {
+            return self.check_depth(DEPTH_MAX + 1);
         }
         self.out.copy(new);
         Ok(())
     }
 
     fn check_depth(&self, depth: usize) -> Result<(), Error> {
-        if depth <= DOCUMENT_DEPTH_MAX {
+        if depth <= DEPTH_MAX {
             return Ok(());
         }
-        let message = format!("the document would nest deeper than {DOCUMENT_DEPTH_MAX} levels");
+        let message = format!("the document would nest deeper than {DEPTH_MAX} levels");
         Err(self.error(ErrorKind::TooDeep, message))
     }
 }

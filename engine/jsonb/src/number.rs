@@ -58,6 +58,14 @@ impl Decimal128 {
         self.0
     }
 
+    /// The integer of this sign and magnitude; none where it has more than 34 digits.
+    pub(crate) const fn from_integer(negative: bool, magnitude: u128) -> Option<Self> {
+        if magnitude > COEFFICIENT_MAX {
+            return None;
+        }
+        Some(Self((negative as u128) << 127 | (EXPONENT_BIAS as u128) << COEFFICIENT_BITS | magnitude))
+    }
+
     /// Taken apart; a coefficient that is not canonical reads as 0.
     pub(crate) const fn unpack(self) -> Unpacked {
         let negative = self.0 >> 127 != 0;

@@ -226,7 +226,8 @@ pub fn write_any(random: &mut Random, depth: usize, b: &mut Builder) {
         10 => b.date(random.int()),
         11 => b.timestamp(random.below(3) as u32, random.next() as u32),
         12 => {
-            let pattern = random.text();
+            // No pattern holds a NUL.
+            let pattern = random.text().replace('\0', "");
             b.regex(&pattern, random.pick(&["", "i", "im"]));
         }
         13 => {
@@ -247,7 +248,8 @@ pub fn write_any(random: &mut Random, depth: usize, b: &mut Builder) {
             b.begin_object();
             let mut names: Vec<String> = Vec::new();
             for _ in 0..random.below(4) {
-                let name = random.text();
+                // No field name holds a NUL.
+                let name = random.text().replace('\0', "");
                 if !names.contains(&name) {
                     b.field(&name);
                     write_any(random, depth - 1, b);
