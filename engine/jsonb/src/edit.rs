@@ -14,7 +14,7 @@ use crate::measure::bson_size;
 use crate::object::ObjectRef;
 use crate::parse::{DOCUMENT_BSON_BYTES_MAX, DOCUMENT_LEVELS_MAX};
 use crate::path::{Path, array_index};
-use crate::view::JsonbRef;
+use crate::view::{JsonbRef, text};
 
 const DEPTH_MAX: usize = DOCUMENT_LEVELS_MAX as usize;
 /// No value takes more than this many times its bytes as BSON: int64 0 in an array takes 1 here, there 1 for its type, up
@@ -76,7 +76,8 @@ struct Node<'v> {
     /// When the first edit that creates it was given: new fields are appended in this order.
     order: usize,
     action: Option<Action<'v>>,
-    children: BTreeMap<Box<str>, Node<'v>>,
+    /// By name, in bytes: a document's names are looked up without a look at their text.
+    children: BTreeMap<Box<[u8]>, Node<'v>>,
     /// Whether an edit at or below it puts something where nothing is.
     creates: bool,
 }
@@ -146,7 +147,7 @@ impl<'v> Edits<'v> {
         // Refused before anything is added, so that a refused edit leaves no trace.
         let (mut node, mut depth) = (Some(&self.root), 0);
         for part in path.parts() {
-            node = node.and_then(|node| node.children.get(part));
+            node = node.and_then(|node| node.children.get(part.as_bytes()));
             depth += 1;
             if node.is_some_and(|node| node.action.is_some()) {
                 return conflict(path.prefix(depth).as_ref().map_or("", Path::as_str));
@@ -165,7 +166,7 @@ impl<'v> Edits<'v> {
         let mut node = &mut self.root;
         node.creates |= creates;
         for part in path.parts() {
-            node = node.children.entry(part.into()).or_default();
+            node = node.children.entry(part.as_bytes().into()).or_default();
             if creates && !node.creates {
                 node.creates = true;
                 node.order = order;
@@ -242,7 +243,7 @@ impl Pass<'_> {
         self.check_depth(depth)?;
         self.out.begin_object();
         for field in old.into_iter().flatten() {
-            match node.children.get(field.name()) {
+            match node.children.get(field.name_bytes()) {
                 None => {
                     self.out.field_unescaped(field.name_bytes(), field.name_is_plain());
                     self.out.copy(field.value);
@@ -254,12 +255,12 @@ impl Pass<'_> {
                 })?,
             }
         }
-        let missing = |name: &str| old.is_none_or(|old| old.get(name).is_none());
+        let missing = |name: &[u8]| old.is_none_or(|old| old.get_bytes(name).is_none());
         let mut new: Vec<_> = node.children.iter().filter(|(name, child)| child.creates && missing(name)).collect();
         new.sort_by_key(|(_, child)| child.order);
         for (name, child) in new {
-            self.at(name, |pass| {
-                pass.out.field(name);
+            self.at(text(name), |pass| {
+                pass.out.field(text(name));
                 pass.value(None, child, depth + 1)
             })?;
         }
@@ -286,7 +287,7 @@ impl Pass<'_> {
                         Ok(())
                     }
                     _ => {
-                        let name = node.children.keys().next().map_or("", |name| name);
+                        let name = node.children.keys().next().map_or("", |name| text(name));
                         let message =
                             format!("cannot create the field '{name}' in a value of type {}", old.kind().alias());
                         Err(self.error(ErrorKind::BadPath, message))
@@ -300,6 +301,7 @@ impl Pass<'_> {
         self.check_depth(depth)?;
         let mut edits = Vec::with_capacity(node.children.len());
         for (name, child) in &node.children {
+            let name = text(name);
             match array_index(name) {
                 Some(index) => edits.push((index, name, child)),
                 None if child.creates => {

@@ -7,6 +7,7 @@
 use core::cmp::Ordering;
 
 use crate::bignum::Bignum;
+use crate::tag::Kind;
 use crate::view::{JsonbRef, Value};
 
 /// An IEEE 754-2008 decimal128 in the binary integer encoding, as BSON has it. `==` is that of the bits; by value
@@ -98,14 +99,13 @@ impl Number {
     /// The number that `v` is; none where it is another kind.
     #[inline]
     pub(crate) fn of(v: JsonbRef<'_>) -> Option<Self> {
-        if let Some(i) = v.as_i64() {
-            return Some(Self::Int(i));
-        }
-        if let Some(f) = v.as_f64() {
-            return Some(Self::Double(f));
-        }
-        match v.value() {
-            Value::Decimal128(d) => Some(Self::Decimal(d)),
+        match v.kind() {
+            Kind::Int32 | Kind::Int64 => v.as_i64().map(Self::Int),
+            Kind::Double => v.as_f64().map(Self::Double),
+            Kind::Decimal128 => match v.value() {
+                Value::Decimal128(d) => Some(Self::Decimal(d)),
+                _ => None,
+            },
             _ => None,
         }
     }
