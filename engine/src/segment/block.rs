@@ -16,7 +16,7 @@ use crate::io::fields::{Fields, PutFields};
 use std::ops::Range;
 
 pub(crate) const ENTRY_BYTES: usize = 32;
-/// The most bytes of a block unpacked: one row at its limit behind a block nearly full, and the rows' ends.
+/// The most bytes of a block unpacked: one row at its limit, or small ones up to twice the target, and the rows' ends.
 const RAW_BYTES_MAX: usize = ROW_BYTES_MAX + BLOCK_BYTES_TARGET + BLOCK_ROWS_MAX as usize * END_BYTES;
 const END_BYTES: usize = 4;
 
@@ -54,6 +54,11 @@ impl BlockBuilder {
     pub(crate) fn new() -> Self {
         let table = Lz4Table(lz4_flex::block::CompressTable::small());
         Self { first_row: 0, ends: Vec::new(), bytes: Vec::new(), raw: Vec::new(), table }
+    }
+
+    /// Whether a row of `len` bytes belongs in a block of its own: reading its neighbours must not cost reading it.
+    pub(crate) fn outgrown_by(&self, len: usize) -> bool {
+        !self.is_empty() && self.bytes.len() + len > 2 * BLOCK_BYTES_TARGET
     }
 
     /// Adds a row. `true`: the block is full, `pack` it before the next.

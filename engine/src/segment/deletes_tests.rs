@@ -50,20 +50,20 @@ fn marking_folding_and_coming_back_from_bytes_agree_with_a_model() {
         assert_eq!(told.get(), up_to);
         check(&back, &model, 30, up_to.min(61));
         // The log is replayed over it, from anywhere: nothing changes but what is missing.
-        for (dead, since) in
-            model.iter().map(|(d, s)| (*s, *d)).collect::<std::collections::BTreeSet<_>>().iter().map(|(s, d)| (*d, *s))
-        {
+        let mut again: Vec<(u64, u32)> = model.iter().map(|(dead, since)| (*since, *dead)).collect();
+        again.sort_unstable();
+        for (since, dead) in again {
             back.mark(row(dead), Seq::from_raw(since));
         }
         check(&back, &model, 30, 61);
-        assert_eq!(back.encode(Seq::from_raw(100)), deletes.encode(Seq::from_raw(100)));
+        assert_eq!(back.recent_len(), deletes.recent_len());
     }
 }
 
 #[test]
 fn every_damaged_byte_and_every_shorter_file_is_refused() {
     let deletes = Deletes::new(ID, ROWS);
-    (1..50).for_each(|n| drop(deletes.mark(row(n * 7 % ROWS), Seq::from_raw(n.into()))));
+    (1..50).for_each(|n| assert!(deletes.mark(row(n * 7), Seq::from_raw(n.into()))));
     deletes.fold(Seq::from_raw(20));
     let bytes = deletes.encode(Seq::from_raw(49));
     let name = delete_file_name(ID, 3);
@@ -86,7 +86,7 @@ fn every_damaged_byte_and_every_shorter_file_is_refused() {
 #[test]
 fn bytes_with_a_right_checksum_are_not_believed_either() {
     let deletes = Deletes::new(ID, ROWS);
-    (1..50).for_each(|n| drop(deletes.mark(row(n), Seq::from_raw(n.into()))));
+    (1..50).for_each(|n| assert!(deletes.mark(row(n), Seq::from_raw(n.into()))));
     deletes.fold(Seq::from_raw(20));
     let bytes = deletes.encode(Seq::from_raw(49));
     for at in 0..bytes.len() - 4 {

@@ -89,6 +89,9 @@ impl SegmentWriter {
         if !self.sections.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "rows come before sections in a segment"));
         }
+        if self.blocks.outgrown_by(doc.len()) {
+            self.pack()?;
+        }
         self.pairs.push((id_hash, row));
         self.seqs.push(seq.get());
         self.min_seq = self.min_seq.min(seq);
