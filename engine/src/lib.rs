@@ -4,6 +4,7 @@ pub mod error;
 pub mod ids;
 pub mod io;
 pub mod log;
+pub mod manifest;
 pub mod segment;
 
 pub use error::{Error, ErrorKind, Result};

@@ -67,6 +67,11 @@ impl LogOptions {
     }
 }
 
+/// Whether a file of this name belongs to the log.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    file::parse_name(name).is_some() || file::parse_spare_name(name).is_some()
+}
+
 /// A file of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFileInfo {
