@@ -272,7 +272,7 @@ fn write_document(random: &mut Random, depth: usize, b: &mut Builder) {
 fn edits_equal_the_document_rebuilt() {
     let mut random = Random::new(11);
     let (mut done, mut refused) = (0, 0);
-    for _ in 0..6000 {
+    for _ in 0..2500 {
         let doc = value(|b| write_document(&mut random, 3, b));
         let mut model = Model::of(doc.view());
         let new: Vec<_> = (0..5).map(|_| any_value(&mut random, 2)).collect();
@@ -299,5 +299,5 @@ fn edits_equal_the_document_rebuilt() {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::BadPath);
         }
     }
-    assert!(done > 2000 && refused > 500, "{done} {refused}");
+    assert!(done > 800 && refused > 200, "{done} {refused}");
 }
