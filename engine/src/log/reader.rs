@@ -4,7 +4,7 @@
 //! goes forward. Decides nothing: whether an end is a torn tail or damage is `recover.rs`'s question.
 
 use super::file::{BLOCK_BYTES, Block, FileHeader};
-use super::record::{ALIGN, HEADER_BYTES, Header, KIND_WATERMARK, PAYLOAD_BYTES_MAX, bears_mark, record_bytes};
+use super::record::{ALIGN, HEADER_BYTES, Header, KIND_WATERMARK, MAGIC, PAYLOAD_BYTES_MAX, bears_mark, record_bytes};
 use crate::Result;
 use crate::ids::LogFileId;
 use crate::io::File;
@@ -134,14 +134,23 @@ pub(crate) struct Behind {
 /// Looks at every place from `offset` to the end where a record could begin.
 pub(crate) fn look_behind(window: &mut Window, epoch: u64, offset: u64) -> Result<Behind> {
     let mut behind = Behind::default();
+    let mut candidates = Vec::new();
     let mut at = offset;
-    while let Some(bytes) = window.fixed::<HEADER_BYTES>(at)? {
-        if let Some(header) = Header::decode(&bytes, epoch, at) {
-            behind.durable = behind.durable.max(header.durable);
-            let end = at.saturating_add(record_bytes(header.payload_len as usize)).min(window.file_len());
-            behind.end = behind.end.max(end);
+    while at < window.file_len() {
+        let some = window.step.min(window.file_len() - at);
+        let Some(bytes) = window.get(at, usize::try_from(some).unwrap_or(0))? else { break };
+        // Only the magic is compared on the way: this goes over a whole file at every opening.
+        let places = (at..).step_by(ALIGN as usize).zip(bytes.chunks_exact(ALIGN as usize));
+        candidates.extend(places.filter(|(_, bytes)| bytes.starts_with(&MAGIC.to_le_bytes())).map(|(at, _)| at));
+        for at in candidates.drain(..) {
+            let header = window.fixed::<HEADER_BYTES>(at)?.and_then(|bytes| Header::decode(&bytes, epoch, at));
+            if let Some(header) = header {
+                behind.durable = behind.durable.max(header.durable);
+                let end = at.saturating_add(record_bytes(header.payload_len as usize)).min(window.file_len());
+                behind.end = behind.end.max(end);
+            }
         }
-        at += ALIGN;
+        at += some.next_multiple_of(ALIGN);
     }
     Ok(behind)
 }

@@ -199,7 +199,9 @@ impl Walk<'_> {
         let expected = match self.last {
             Some(last) => last.next(),
             None if candidate.id == self.floor.first_file => header.first_seq,
-            None => self.floor.durable_at_least.next().min(header.first_seq),
+            // A database just made names a first file that a crash may have kept from coming into use. Any other
+            // first file has been in use, and must be there.
+            None => Seq::from_raw(1),
         };
         if header.first_seq == expected {
             self.last = Some(Seq::from_raw(header.first_seq.get().saturating_sub(1)));
