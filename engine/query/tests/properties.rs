@@ -84,7 +84,10 @@ impl Random {
             8 => Op::In(self.values()),
             9 => Op::Nin(self.values()),
             10 => Op::Exists(self.below(2) == 0),
-            11 => Op::Type(*self.pick(&["null", "bool", "int", "double", "number", "string", "array", "object"])),
+            11 => {
+                let types = ["null", "bool", "int", "double", "number", "string", "array", "object"];
+                Op::Type(types[self.below(types.len())])
+            }
             12 => Op::Size(self.below(3)),
             13 => Op::Mod(*self.pick(&[2, 3, -2]), *self.pick(&[0, 1, -1])),
             14 => Op::All(self.values()),
