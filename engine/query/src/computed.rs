@@ -7,7 +7,7 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 
 /// An expression of a filter or a projection.
 #[derive(Clone, Debug)]
-pub(crate) struct Computed {}
+pub struct Computed {}
 
 impl Computed {
     /// Parses an expression.
@@ -17,6 +17,11 @@ impl Computed {
             None => "an expression".to_owned(),
         };
         Err(QueryError::unknown_operator(format!("{what} is not supported here yet")).at(&context.place))
+    }
+
+    /// Whether its value on a document is true: all but false, null, missing and zero.
+    pub(crate) fn is_true(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
+        Ok(self.evaluate(document)?.is_some())
     }
 
     /// Its value on a document; none where it is missing.

@@ -21,6 +21,7 @@ pub mod projection;
 pub mod sort;
 pub mod update;
 
+pub use computed::Computed;
 pub use context::ParseContext;
 pub use distinct::Distinct;
 pub use error::QueryError;

@@ -8,7 +8,9 @@ use super::comparison::Comparison;
 use super::in_set::InSet;
 use super::modulo::Modulo;
 use super::pattern::Pattern;
+use super::schema::Schema;
 use super::type_set::TypeSet;
+use crate::computed::Computed;
 use crate::path_walk::{FieldPath, Leaf};
 
 /// A condition on a document; inside [`Test::ElemMatchValue`] on one value.
@@ -24,6 +26,10 @@ pub enum Node {
     Field(FieldTest),
     /// The value itself passes the test: only inside [`Test::ElemMatchValue`].
     Value(Test),
+    /// `$expr`: an expression is true.
+    Expression(Computed),
+    /// `$jsonSchema`.
+    Schema(Box<Schema>),
     /// The same for every document.
     Constant(bool),
 }

@@ -90,7 +90,7 @@ fn mask(name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<i64, Query
 fn position(value: JsonbRef<'_>, place: &Place<'_>) -> Result<u32, QueryError> {
     let wrong = |wanted: &str| {
         let message = format!("Failed to parse bit position. Expected {wanted} in: {value:?}");
-        QueryError::failed_to_parse(message).at(place)
+        QueryError::bad_value(message).at(place)
     };
     if !value.kind().is_number() {
         return Err(wrong("a number"));

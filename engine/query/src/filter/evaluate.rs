@@ -4,33 +4,52 @@
 //! Allocates nothing. Recursion is bounded by the nesting of the filter, which its parser has limited.
 
 use super::ast::{FieldTest, Node, Test};
+use crate::QueryError;
 use crate::path_walk::{Candidate, any};
 use quarrydb_jsonb::{JsonbRef, Kind};
 
-/// Where the matching element of an array is written: the position that `$` of an update or a projection means.
-pub(crate) type Position<'p> = Option<&'p mut Option<usize>>;
+/// What one evaluation carries along.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// Whether `position` is asked for.
+    pub(crate) track: bool,
+    /// The matching element of an array: the position that `$` of an update or a projection means.
+    pub(crate) position: Option<usize>,
+    /// What went wrong in an expression. The answer is then worth nothing.
+    pub(crate) error: Option<QueryError>,
+}
 
 /// Whether a document matches.
-pub(crate) fn matches(node: &Node, document: JsonbRef<'_>, position: &mut Position<'_>) -> bool {
+pub(crate) fn matches(node: &Node, document: JsonbRef<'_>, run: &mut Run) -> bool {
     match node {
-        Node::Field(test) => field(test, document, position),
+        Node::Field(test) => field(test, document, run),
         Node::All(nodes) => {
-            let all = nodes.iter().all(|n| matches(n, document, position));
+            let all = nodes.iter().all(|n| matches(n, document, run));
             if !all {
-                set(position, None);
+                run.position = None;
             }
             all
         }
-        Node::Any(nodes) => nodes.iter().any(|n| matches(n, document, position)),
-        // What made the inner condition true says nothing about this one.
-        Node::Not(inner) => !matches(inner, document, &mut None),
+        Node::Any(nodes) => nodes.iter().any(|n| matches(n, document, run)),
+        Node::Not(inner) => {
+            // What made the inner condition true says nothing about this one.
+            let track = std::mem::replace(&mut run.track, false);
+            let holds = !matches(inner, document, run);
+            run.track = track;
+            holds
+        }
+        Node::Schema(schema) => schema.allows(document),
+        Node::Expression(expression) => expression.is_true(document).unwrap_or_else(|error| {
+            run.error.get_or_insert(error);
+            false
+        }),
         Node::Constant(always) => *always,
         Node::Value(test) => passes(test, Some(document), &mut None),
     }
 }
 
 #[inline]
-fn field(field: &FieldTest, document: JsonbRef<'_>, position: &mut Position<'_>) -> bool {
+fn field(field: &FieldTest, document: JsonbRef<'_>, run: &mut Run) -> bool {
     let mut inner = None;
     let mut outer = None;
     let found = any(&field.path, document, field.test.leaf(), |candidate, at| {
@@ -40,8 +59,11 @@ fn field(field: &FieldTest, document: JsonbRef<'_>, position: &mut Position<'_>)
         }
         passes
     });
-    if found && let Some(at) = outer.or(inner) {
-        set(position, Some(at));
+    if found
+        && run.track
+        && let Some(at) = outer.or(inner)
+    {
+        run.position = Some(at);
     }
     found
 }
@@ -59,9 +81,9 @@ pub(crate) fn passes(test: &Test, candidate: Candidate<'_>, at: &mut Option<usiz
         Test::Pattern(pattern) => candidate.is_some_and(|v| pattern.test(v)),
         Test::Bits(bits) => bits.test(candidate),
         Test::ElemMatchObject(condition) => element(candidate, at, |v| {
-            matches!(v.kind(), Kind::Object | Kind::Array) && matches(condition, v, &mut None)
+            matches!(v.kind(), Kind::Object | Kind::Array) && matches(condition, v, &mut Run::default())
         }),
-        Test::ElemMatchValue(condition) => element(candidate, at, |v| matches(condition, v, &mut None)),
+        Test::ElemMatchValue(condition) => element(candidate, at, |v| matches(condition, v, &mut Run::default())),
     }
 }
 
@@ -73,11 +95,5 @@ fn element(candidate: Candidate<'_>, at: &mut Option<usize>, holds: impl Fn(Json
             true
         }
         None => false,
-    }
-}
-
-fn set(position: &mut Position<'_>, at: Option<usize>) {
-    if let Some(position) = position {
-        **position = at;
     }
 }

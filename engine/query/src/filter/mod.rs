@@ -15,6 +15,8 @@ mod parse;
 mod parse_field;
 mod pattern;
 mod pattern_syntax;
+mod schema;
+mod schema_parse;
 mod type_set;
 
 pub use ast::{FieldTest, Node, Test};
@@ -27,6 +29,7 @@ pub(crate) use number::{truncated_i64, whole_i64};
 pub(crate) use parse::parse_elem_match;
 pub(crate) use parse_field::is_truthy;
 pub use pattern::Pattern;
+pub use schema::Schema;
 pub use type_set::TypeSet;
 
 use crate::path_walk::FieldPath;
@@ -60,7 +63,9 @@ impl Filter {
     /// Those of `$expr` on this document; a filter without one has none.
     #[inline]
     pub fn matches(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
-        Ok(evaluate::matches(&self.root, document, &mut None))
+        let mut run = evaluate::Run::default();
+        let matched = evaluate::matches(&self.root, document, &mut run);
+        run.error.map_or(Ok(matched), Err)
     }
 
     /// Whether a document matches, and if so the position in an array that `$` means: the element that met the
@@ -69,9 +74,9 @@ impl Filter {
     /// # Errors
     /// As [`Filter::matches`].
     pub fn matches_at(&self, document: JsonbRef<'_>) -> Result<Option<Option<usize>>, QueryError> {
-        let mut position = None;
-        let matched = evaluate::matches(&self.root, document, &mut Some(&mut position));
-        Ok(matched.then_some(position))
+        let mut run = evaluate::Run { track: true, ..evaluate::Run::default() };
+        let matched = evaluate::matches(&self.root, document, &mut run);
+        run.error.map_or(Ok(matched.then_some(run.position)), Err)
     }
 
     /// Whether every document matches, whatever it is.

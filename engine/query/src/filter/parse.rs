@@ -5,14 +5,16 @@
 
 use super::ast::{FieldTest, Node, Test};
 use super::parse_field;
+use crate::computed::Computed;
 use crate::limits::NESTING_MAX;
 use crate::path_walk::FieldPath;
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, ObjectRef};
 
 /// What the parser of one filter carries along.
-#[derive(Debug, Default)]
-pub(crate) struct Parser {
+#[derive(Debug)]
+pub(crate) struct Parser<'c> {
+    context: &'c ParseContext<'c>,
     /// Regular expressions compiled so far: the more, the less room for each.
     pub(crate) patterns: usize,
     depth: usize,
@@ -22,7 +24,7 @@ pub(crate) struct Parser {
 
 /// Parses a filter.
 pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Node, QueryError> {
-    let mut parser = Parser::default();
+    let mut parser = Parser::new(context);
     let place = context.place;
     let object = object(value, &place, "a filter is an object")?;
     parser.object(object, &place)
@@ -31,7 +33,7 @@ pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<N
 /// Parses `{$elemMatch: ...}` of a projection.
 pub(crate) fn parse_elem_match(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Test, QueryError> {
     let place = context.place;
-    Parser::default().elem_match(value.get("$elemMatch").unwrap_or(value), &place.name("$elemMatch"))
+    Parser::new(context).elem_match(value.get("$elemMatch").unwrap_or(value), &place.name("$elemMatch"))
 }
 
 pub(crate) fn object<'v>(value: JsonbRef<'v>, place: &Place<'_>, wanted: &str) -> Result<ObjectRef<'v>, QueryError> {
@@ -41,7 +43,11 @@ pub(crate) fn object<'v>(value: JsonbRef<'v>, place: &Place<'_>, wanted: &str) -
     })
 }
 
-impl Parser {
+impl<'c> Parser<'c> {
+    fn new(context: &'c ParseContext<'c>) -> Self {
+        Self { context, patterns: 0, depth: 0, in_element: false }
+    }
+
     /// All fields of a filter's object.
     pub(crate) fn object(&mut self, object: ObjectRef<'_>, place: &Place<'_>) -> Result<Node, QueryError> {
         let mut nodes = Vec::with_capacity(object.len());
@@ -87,6 +93,12 @@ impl Parser {
             "$or" => nodes.push(any_of(self.branches(name, value, place)?)),
             "$nor" => nodes.push(Node::Not(Box::new(any_of(self.branches(name, value, place)?)))),
             "$comment" => {}
+            "$expr" if self.in_element => {
+                let message = "$expr can only be applied to the top-level document";
+                return Err(QueryError::bad_value(message).at(place));
+            }
+            "$expr" => nodes.push(Node::Expression(Computed::parse(value, &self.context.at(*place))?)),
+            "$jsonSchema" => nodes.push(Node::Schema(Box::new(self.schema(value, place)?))),
             "$alwaysTrue" | "$alwaysFalse" => {
                 if super::number::whole_i64(value) != Some(1) {
                     return Err(QueryError::failed_to_parse(format!("{name} must be an integer value of 1")).at(place));

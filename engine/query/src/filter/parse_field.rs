@@ -55,7 +55,7 @@ pub(crate) fn is_field_operator(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-impl Parser {
+impl Parser<'_> {
     /// Equality with a value: a regular expression matches.
     pub(crate) fn equality(&mut self, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Test, QueryError> {
         Ok(match value.value() {
