@@ -19,6 +19,8 @@ mod directory;
 pub mod edit;
 mod error;
 mod extended;
+#[doc(hidden)]
+pub mod fuzzing;
 mod measure;
 mod newtypes;
 mod number;

@@ -100,15 +100,23 @@ impl<'a> ObjectRef<'a> {
     fn search(self, width: Width, name: &[u8]) -> Option<JsonbRef<'a>> {
         let count = self.len();
         let directory = self.bytes.len().checked_sub(count.checked_mul(width.bytes())?)?;
+        let (wanted_len, wanted_head) = (name.len(), head_of(name));
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
             let entry = width.read(self.bytes, directory + middle * width.bytes());
-            let (found, _, end) = read_name(self.bytes, entry)?;
-            match (found.len(), found).cmp(&(name.len(), name)) {
+            let (len, head, start) = probe(self.bytes, entry)?;
+            let order = if len != wanted_len {
+                len.cmp(&wanted_len)
+            } else if head != wanted_head || len <= HEAD_BYTES {
+                head.cmp(&wanted_head)
+            } else {
+                self.bytes.get(start..start + len)?.cmp(name)
+            };
+            match order {
                 core::cmp::Ordering::Less => low = middle + 1,
                 core::cmp::Ordering::Greater => high = middle,
-                core::cmp::Ordering::Equal => return Some(JsonbRef::first_of(self.bytes.get(end..)?)),
+                core::cmp::Ordering::Equal => return Some(JsonbRef::first_of(self.bytes.get(start + len..)?)),
             }
         }
         None
@@ -180,6 +188,38 @@ fn read_name(bytes: &[u8], at: usize) -> Option<(&[u8], bool, usize)> {
         start += 4;
     }
     Some((bytes.get(start..start + len)?, header & 1 != 0, start + len))
+}
+
+/// The bytes of a name that are compared as one number.
+pub(crate) const HEAD_BYTES: usize = 8;
+
+/// The first bytes of a name as a number that orders as they do, zeros after a shorter name.
+#[inline(always)]
+pub(crate) fn head_of(name: &[u8]) -> u64 {
+    if let Some(head) = name.first_chunk::<HEAD_BYTES>() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [0; HEAD_BYTES];
+    head.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(head)
+}
+
+/// The name at `at`: its length, its [`head_of`], and where it begins.
+#[inline(always)]
+pub(crate) fn probe(bytes: &[u8], at: usize) -> Option<(usize, u64, usize)> {
+    let header = *bytes.get(at)?;
+    let (mut start, mut len) = (at + 1, (header >> 1) as usize);
+    if len == NAME_LEN_LONG {
+        len = Width::W4.read(bytes, start);
+        start += 4;
+    }
+    let head = match bytes.get(start..).and_then(|b| b.first_chunk::<HEAD_BYTES>()) {
+        Some(chunk) if len < HEAD_BYTES => u64::from_be_bytes(*chunk) & !(u64::MAX >> (8 * len)),
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        // So near the end only a short name can stand.
+        None => head_of(bytes.get(start..start + len)?),
+    };
+    Some((len, head, start))
 }
 
 const _: () = assert!(Kind::Object as u8 == 16);

@@ -4,8 +4,9 @@
 //! stack for `BODY_LEVELS_MAX` levels at most. What passes has one form for one value: widths are the narrowest, flags
 //! say what is so, the directory is in order and complete. The rules are FORMAT.md's.
 
-use crate::builder::{bytes_needed, is_plain};
+use crate::builder::{bytes_needed, escape_mask};
 use crate::error::{Error, ErrorKind, Place};
+use crate::object::{HEAD_BYTES, probe};
 use crate::parse::BODY_LEVELS_MAX;
 use crate::tag::{INT64_WIDTHS, Kind, NAME_LEN_LONG, Width, aux};
 use crate::view::JsonbRef;
@@ -20,20 +21,27 @@ pub fn validate(bytes: &[u8]) -> Result<JsonbRef<'_>, Error> {
         check.value(0, bytes.len(), 0).and_then(|end| wrong_unless(end == bytes.len(), end, "bytes follow the value"));
     match checked {
         Ok(()) => Ok(JsonbRef::from_valid(bytes)),
-        Err(Wrong { at, what }) => Err(Error::new(ErrorKind::Malformed, what).at(Place::in_bytes(at))),
+        Err(wrong) => Err(Error::new(ErrorKind::Malformed, wrong.what).at(Place::in_bytes(wrong.at))),
     }
 }
 
-/// What is wrong, and at which byte.
+/// What is wrong, and at which byte. Boxed, so that results travel in registers.
 #[derive(Debug)]
-struct Wrong {
+struct Finding {
     at: usize,
     what: &'static str,
 }
 
+type Wrong = Box<Finding>;
+
+#[cold]
+fn wrong(at: usize, what: &'static str) -> Wrong {
+    Box::new(Finding { at, what })
+}
+
 #[inline(always)]
 fn wrong_unless(holds: bool, at: usize, what: &'static str) -> Result<(), Wrong> {
-    if holds { Ok(()) } else { Err(Wrong { at, what }) }
+    if holds { Ok(()) } else { Err(wrong(at, what)) }
 }
 
 struct Check<'a> {
@@ -48,10 +56,10 @@ impl<'a> Check<'a> {
     /// The value at `at`, which may not go beyond `end`, inside of `level` containers. Gives its end.
     fn value(&mut self, at: usize, end: usize, level: u32) -> Result<usize, Wrong> {
         let Some(&tag) = self.bytes.get(..end).and_then(|b| b.get(at)) else {
-            return Err(Wrong { at, what: "the bytes end where a value must begin" });
+            return Err(wrong(at, "the bytes end where a value must begin"));
         };
         let Some(kind) = Kind::of(tag) else {
-            return Err(Wrong { at, what: "no value of this format begins so" });
+            return Err(wrong(at, "no value of this format begins so"));
         };
         let aux = aux(tag);
         let fixed = |len: usize, aux_max: u8| {
@@ -80,8 +88,9 @@ impl<'a> Check<'a> {
             }
             Kind::String => {
                 let (text, value_end) = self.sized(at, end, aux, 0)?;
-                wrong_unless(simdutf8::basic::from_utf8(text).is_ok(), at, "a string that is not UTF-8")?;
-                wrong_unless(is_plain(text) == (aux & 1 != 0), at, "a string whose plain flag is wrong")?;
+                let (ascii, plain) = look_at(text);
+                wrong_unless(ascii || simdutf8::basic::from_utf8(text).is_ok(), at, "a string that is not UTF-8")?;
+                wrong_unless(plain == (aux & 1 != 0), at, "a string whose plain flag is wrong")?;
                 Ok(value_end)
             }
             Kind::Binary => {
@@ -97,7 +106,7 @@ impl<'a> Check<'a> {
     #[inline]
     fn sized(&self, at: usize, end: usize, aux: u8, gap: usize) -> Result<(&'a [u8], usize), Wrong> {
         let Some(width) = Width::of_code(aux >> 1) else {
-            return Err(Wrong { at, what: "a tag with no width" });
+            return Err(wrong(at, "a tag with no width"));
         };
         let start = at + 1 + width.bytes() + gap;
         wrong_unless(start <= end, at, "the bytes end inside a value")?;
@@ -124,7 +133,7 @@ impl<'a> Check<'a> {
         wrong_unless(level <= BODY_LEVELS_MAX, at, "more levels of objects and arrays than any value may have")?;
         let width = if aux < 4 { Width::of_code(aux) } else { None };
         let Some(width) = width else {
-            return Err(Wrong { at, what: "a tag with no width" });
+            return Err(wrong(at, "a tag with no width"));
         };
         let header = 1 + 2 * width.bytes();
         wrong_unless(header <= end - at, at, "the bytes end inside a value")?;
@@ -132,7 +141,7 @@ impl<'a> Check<'a> {
         wrong_unless((header..=end - at).contains(&size), at, "a size beyond the bytes that are there")?;
         let directory_len = if kind == Kind::Object { count } else { 0 };
         let Some(body) = (size - header).checked_sub(directory_len.saturating_mul(width.bytes())) else {
-            return Err(Wrong { at, what: "a directory larger than its object" });
+            return Err(wrong(at, "a directory larger than its object"));
         };
         let fits = |w: Width| 1 + 2 * w.bytes() + body + directory_len * w.bytes() <= w.max();
         let narrower = [Width::W1, Width::W2].into_iter().find(|&w| w < width && fits(w));
@@ -169,9 +178,9 @@ impl<'a> Check<'a> {
         }
         wrong_unless(len <= end - start, at, "the bytes end inside a name")?;
         let name = &self.bytes[start..start + len];
-        let plain = is_plain(name);
+        let (ascii, plain) = look_at(name);
         wrong_unless(plain == (header & 1 != 0), at, "a name whose plain flag is wrong")?;
-        wrong_unless(name.is_ascii() || simdutf8::basic::from_utf8(name).is_ok(), at, "a name that is not UTF-8")?;
+        wrong_unless(ascii || simdutf8::basic::from_utf8(name).is_ok(), at, "a name that is not UTF-8")?;
         wrong_unless(plain || !name.contains(&0), at, "a name with a NUL in it")?;
         Ok((name, start + len))
     }
@@ -185,28 +194,47 @@ impl<'a> Check<'a> {
         for &start in &self.starts[first_start..] {
             self.marks[start as usize / 64] |= 1 << (start % 64);
         }
-        let mut before: Option<&[u8]> = None;
+        let mut before = None;
         for i in 0..count {
             let place = directory + i * width.bytes();
             let offset = width.read(self.bytes, place);
             let marked = self.marks.get(offset / 64).is_some_and(|word| word >> (offset % 64) & 1 != 0);
             wrong_unless(marked, place, "a directory that points where no field begins")?;
-            let (name, _) = name_of(self.bytes, at + offset);
-            let in_order = before.is_none_or(|before| (before.len(), before) < (name.len(), name));
+            let name = probe(self.bytes, at + offset).unwrap_or_default();
+            let in_order = before.is_none_or(|before| self.is_less(before, name));
             wrong_unless(in_order, place, "a directory that is not in order")?;
             before = Some(name);
         }
         Ok(())
     }
+
+    /// Whether one probed name is before another: by length, then by bytes.
+    #[inline(always)]
+    fn is_less(&self, a: (usize, u64, usize), b: (usize, u64, usize)) -> bool {
+        let rest = |(len, _, start): (usize, u64, usize)| self.bytes.get(start..start + len).unwrap_or_default();
+        (a.0, a.1) < (b.0, b.1) || ((a.0, a.1) == (b.0, b.1) && a.0 > HEAD_BYTES && rest(a) < rest(b))
+    }
 }
 
-/// A name that has been checked before.
-#[inline]
-fn name_of(bytes: &[u8], at: usize) -> (&[u8], usize) {
-    let (mut start, mut len) = (at + 1, (bytes[at] >> 1) as usize);
-    if len == NAME_LEN_LONG {
-        len = Width::W4.read(bytes, start);
-        start += 4;
+/// Whether a text is ASCII, and whether it is plain.
+#[inline(always)]
+fn look_at(text: &[u8]) -> (bool, bool) {
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = text.as_chunks::<8>();
+    let (mut high, mut special) = (0, 0);
+    let mut look = |word: u64| {
+        high |= word & TOPS;
+        special |= escape_mask(word);
+    };
+    words.iter().for_each(|word| look(u64::from_le_bytes(*word)));
+    match text.last_chunk::<8>() {
+        // The last eight bytes, some of them for the second time.
+        Some(word) => look(u64::from_le_bytes(*word)),
+        None => {
+            let mut word = [b' '; 8];
+            word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            look(u64::from_le_bytes(word));
+        }
     }
-    (&bytes[start..start + len], start + len)
+    (high == 0, special == 0)
 }

@@ -19,6 +19,7 @@ mod value;
 
 pub use body::parse_body;
 pub(crate) use number::POWERS_OF_TEN;
+pub(crate) use scan::{STRING_CHUNK, first_special};
 pub(crate) use shape::Shapes;
 
 use crate::buf::JsonbBuf;

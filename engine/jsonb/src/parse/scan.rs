@@ -4,12 +4,12 @@
 //! `simd.rs`; elsewhere eight bytes at a time in a word.
 
 /// The bytes of a string that are looked at together.
-pub(super) const STRING_CHUNK: usize = 32;
+pub(crate) const STRING_CHUNK: usize = 32;
 
 /// The position of the first byte that ends plain text in a string: a quote, a backslash or a control character;
 /// `STRING_CHUNK` where there is none.
 #[inline(always)]
-pub(super) fn first_special(chunk: &[u8; STRING_CHUNK]) -> usize {
+pub(crate) fn first_special(chunk: &[u8; STRING_CHUNK]) -> usize {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     return super::simd::first_special(chunk);
     #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
