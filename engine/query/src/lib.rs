@@ -13,6 +13,8 @@ pub mod decimal;
 mod distinct;
 mod error;
 pub mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod number;
 pub mod path_walk;

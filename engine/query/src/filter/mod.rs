@@ -14,6 +14,7 @@ mod number;
 mod parse;
 mod parse_field;
 mod pattern;
+mod pattern_class;
 mod pattern_syntax;
 mod schema;
 mod schema_parse;

@@ -4,12 +4,14 @@
 //! `filter.$or[2].age.$in`. Depth is limited by [`NESTING_MAX`].
 
 use super::ast::{FieldTest, Node, Test};
+use super::comparison::CompareOp;
+use super::in_set::InSet;
 use super::parse_field;
 use crate::computed::Computed;
 use crate::limits::NESTING_MAX;
 use crate::path_walk::FieldPath;
 use crate::{ParseContext, Place, QueryError};
-use quarrydb_jsonb::{JsonbRef, ObjectRef};
+use quarrydb_jsonb::{Builder, JsonbRef, Kind, ObjectRef};
 
 /// What the parser of one filter carries along.
 #[derive(Debug)]
@@ -148,9 +150,36 @@ impl<'c> Parser<'c> {
     }
 }
 
+/// Branches from here on, where all are equalities on one path, become one `$in`: it is found by hash.
+const BRANCHES_HASHED_MIN: usize = 16;
+
 /// One of several conditions; one alone stands for itself.
 fn any_of(mut branches: Vec<Node>) -> Node {
-    if branches.len() == 1 { branches.swap_remove(0) } else { Node::Any(branches) }
+    match branches.len() {
+        1 => branches.swap_remove(0),
+        BRANCHES_HASHED_MIN.. => one_of(&branches).unwrap_or(Node::Any(branches)),
+        _ => Node::Any(branches),
+    }
+}
+
+/// Equalities on one path as an `$in`; none where they are anything else.
+fn one_of(branches: &[Node]) -> Option<Node> {
+    let Some(Node::Field(FieldTest { path, .. })) = branches.first() else { return None };
+    let mut list = Builder::new();
+    list.begin_array();
+    for branch in branches {
+        match branch {
+            Node::Field(FieldTest { path: same, test: Test::Compare(c) })
+                if same == path && c.op() == CompareOp::Eq && c.operand().kind() != Kind::Regex =>
+            {
+                list.copy(c.operand());
+            }
+            _ => return None,
+        }
+    }
+    list.end_array().ok()?;
+    let set = InSet::new(JsonbRef::from_valid(list.bytes()), Vec::new());
+    Some(Node::Field(FieldTest { path: path.clone(), test: Test::In(Box::new(set)) }))
 }
 
 /// Why an operator cannot stand at the top of a filter.

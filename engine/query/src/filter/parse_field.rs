@@ -92,6 +92,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// One operator. What recurses stands here alone, so that its frame is small.
     fn operator_beside_field(
         &mut self,
         name: &str,
@@ -99,30 +100,42 @@ impl Parser<'_> {
         place: &Place<'_>,
         make: Make<'_>,
     ) -> Result<Node, QueryError> {
-        let not = |test: Test| Node::Not(Box::new(make(test)));
-        Ok(match name {
-            "$eq" => make(comparison(CompareOp::Eq, value)),
-            "$ne" => not(comparison(CompareOp::Eq, no_regex(name, value, place)?)),
-            "$gt" => make(comparison(CompareOp::Gt, no_regex(name, value, place)?)),
-            "$gte" => make(comparison(CompareOp::Gte, no_regex(name, value, place)?)),
-            "$lt" => make(comparison(CompareOp::Lt, no_regex(name, value, place)?)),
-            "$lte" => make(comparison(CompareOp::Lte, no_regex(name, value, place)?)),
-            "$in" => make(self.in_set(name, value, place)?),
-            "$nin" => not(self.in_set(name, value, place)?),
-            "$not" => self.not(value, place, make)?,
-            "$exists" if is_truthy(value) => make(Test::Exists),
-            "$exists" => not(Test::Exists),
-            "$type" => make(Test::Type(TypeSet::parse(value, place)?)),
-            "$size" => make(Test::Size(size(value, place)?)),
-            "$mod" => make(Test::Modulo(Modulo::parse(value, place)?)),
-            "$all" => self.all(value, place, make)?,
-            "$elemMatch" => make(self.elem_match(value, place)?),
-            "$bitsAllSet" => bits(BitsOp::AllSet, name, value, place, make)?,
-            "$bitsAllClear" => bits(BitsOp::AllClear, name, value, place, make)?,
-            "$bitsAnySet" => bits(BitsOp::AnySet, name, value, place, make)?,
-            "$bitsAnyClear" => bits(BitsOp::AnyClear, name, value, place, make)?,
+        match name {
+            "$not" => self.not(value, place, make),
+            "$all" => self.all(value, place, make),
+            "$elemMatch" => self.elem_match(value, place).map(make),
+            _ => self.simple_operator(name, value, place, make),
+        }
+    }
+
+    #[inline(never)]
+    fn simple_operator(
+        &mut self,
+        name: &str,
+        value: JsonbRef<'_>,
+        place: &Place<'_>,
+        make: Make<'_>,
+    ) -> Result<Node, QueryError> {
+        let test = match name {
+            "$eq" => comparison(CompareOp::Eq, value),
+            "$ne" => comparison(CompareOp::Eq, no_regex(name, value, place)?),
+            "$gt" => comparison(CompareOp::Gt, no_regex(name, value, place)?),
+            "$gte" => comparison(CompareOp::Gte, no_regex(name, value, place)?),
+            "$lt" => comparison(CompareOp::Lt, no_regex(name, value, place)?),
+            "$lte" => comparison(CompareOp::Lte, no_regex(name, value, place)?),
+            "$in" | "$nin" => self.in_set(name, value, place)?,
+            "$exists" => Test::Exists,
+            "$type" => Test::Type(TypeSet::parse(value, place)?),
+            "$size" => Test::Size(size(value, place)?),
+            "$mod" => Test::Modulo(Modulo::parse(value, place)?),
+            "$bitsAllSet" => bits(BitsOp::AllSet, name, value, place)?,
+            "$bitsAllClear" => bits(BitsOp::AllClear, name, value, place)?,
+            "$bitsAnySet" => bits(BitsOp::AnySet, name, value, place)?,
+            "$bitsAnyClear" => bits(BitsOp::AnyClear, name, value, place)?,
             _ => return Err(unknown_beside_field(name).at(place)),
-        })
+        };
+        let negated = matches!(name, "$ne" | "$nin") || (name == "$exists" && !is_truthy(value));
+        Ok(if negated { Node::Not(Box::new(make(test))) } else { make(test) })
     }
 
     fn regex(
@@ -272,8 +285,8 @@ fn size(value: JsonbRef<'_>, place: &Place<'_>) -> Result<u64, QueryError> {
     Err(QueryError::bad_value(message).at(place))
 }
 
-fn bits(op: BitsOp, name: &str, value: JsonbRef<'_>, place: &Place<'_>, make: Make<'_>) -> Result<Node, QueryError> {
-    Ok(make(Test::Bits(Box::new(Bits::parse(op, name, value, place)?))))
+fn bits(op: BitsOp, name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Test, QueryError> {
+    Ok(Test::Bits(Box::new(Bits::parse(op, name, value, place)?)))
 }
 
 /// Operators of MongoDB that stand beside a field name and are not here.

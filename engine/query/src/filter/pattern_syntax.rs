@@ -12,11 +12,11 @@ use std::str::CharIndices;
 /// Groups inside groups; the library has its own limit, this one bounds the stack of flags.
 const GROUPS_DEEP_MAX: usize = 250;
 
-const DIGIT: &str = "0-9";
-const WORD: &str = "0-9A-Za-z_";
-const SPACE: &str = r"\t\n\x0B\f\r\x20";
-const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
-const VERTICAL: &str = r"\n\x0B\f\r\x{85}\x{2028}\x{2029}";
+pub(super) const DIGIT: &str = "0-9";
+pub(super) const WORD: &str = "0-9A-Za-z_";
+pub(super) const SPACE: &str = r"\t\n\x0B\f\r\x20";
+pub(super) const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
+pub(super) const VERTICAL: &str = r"\n\x0B\f\r\x{85}\x{2028}\x{2029}";
 
 /// The flags that change how a pattern reads.
 #[derive(Clone, Copy)]
@@ -25,10 +25,10 @@ struct Flags {
     extended: bool,
 }
 
-struct Translator<'p> {
+pub(super) struct Translator<'p> {
     pattern: &'p str,
     chars: Peekable<CharIndices<'p>>,
-    out: String,
+    pub(super) out: String,
     flags: Flags,
     /// The flags outside each open group.
     groups: Vec<Flags>,
@@ -62,21 +62,21 @@ fn unsupported(what: &str) -> String {
 }
 
 impl<'p> Translator<'p> {
-    fn next(&mut self) -> Option<char> {
+    pub(super) fn next(&mut self) -> Option<char> {
         self.chars.next().map(|(_, c)| c)
     }
 
-    fn peek(&mut self) -> Option<char> {
+    pub(super) fn peek(&mut self) -> Option<char> {
         self.chars.peek().map(|(_, c)| *c)
     }
 
     /// The pattern from the next character on.
-    fn rest(&mut self) -> &'p str {
+    pub(super) fn rest(&mut self) -> &'p str {
         let at = self.chars.peek().map_or(self.pattern.len(), |(at, _)| *at);
         &self.pattern[at..]
     }
 
-    fn skip(&mut self, count: usize) {
+    pub(super) fn skip(&mut self, count: usize) {
         for _ in 0..count {
             self.chars.next();
         }
@@ -135,7 +135,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    fn literal(&mut self, c: char) {
+    pub(super) fn literal(&mut self, c: char) {
         if c.is_ascii() && !c.is_ascii_alphanumeric() {
             if c.is_ascii_whitespace() || c.is_ascii_control() || c == '<' || c == '>' {
                 self.out.push_str(&format!(r"\x{:02X}", c as u32));
@@ -281,7 +281,7 @@ impl<'p> Translator<'p> {
     }
 
     /// The character that an escape stands for.
-    fn character(&mut self, c: char) -> Result<u32, String> {
+    pub(super) fn character(&mut self, c: char) -> Result<u32, String> {
         Ok(match c {
             'a' => 7,
             'e' => 0x1b,
@@ -304,7 +304,7 @@ impl<'p> Translator<'p> {
         })
     }
 
-    fn digits(&mut self, radix: u32, most: usize) -> u32 {
+    pub(super) fn digits(&mut self, radix: u32, most: usize) -> u32 {
         let mut code = 0;
         for _ in 0..most {
             let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else { break };
@@ -322,7 +322,7 @@ impl<'p> Translator<'p> {
         Ok(Some(code))
     }
 
-    fn push_code(&mut self, code: u32) {
+    pub(super) fn push_code(&mut self, code: u32) {
         match char::from_u32(code) {
             Some(c) if c.is_alphanumeric() || !c.is_ascii() => self.out.push(c),
             Some(c) => self.literal(c),
@@ -331,14 +331,14 @@ impl<'p> Translator<'p> {
         }
     }
 
-    fn set(&mut self, set: &str, negated: bool) {
+    pub(super) fn set(&mut self, set: &str, negated: bool) {
         self.out.push_str(if negated { "[^" } else { "[" });
         self.out.push_str(set);
         self.out.push(']');
     }
 
     /// `\p{Name}`, `\pL`, `\p{^Name}`.
-    fn property(&mut self, c: char) -> Result<(), String> {
+    pub(super) fn property(&mut self, c: char) -> Result<(), String> {
         let (name, len) = match self.rest().strip_prefix('{') {
             Some(inner) => {
                 let name = inner.split_once('}').ok_or(r"missing } after \p{")?.0.to_owned();
@@ -360,7 +360,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    fn quoted(&mut self) {
+    pub(super) fn quoted(&mut self) {
         while !self.rest().starts_with(r"\E") {
             match self.next() {
                 Some(c) => self.push_code(u32::from(c)),
@@ -368,90 +368,6 @@ impl<'p> Translator<'p> {
             }
         }
         self.skip(2);
-    }
-
-    fn class(&mut self) -> Result<(), String> {
-        self.out.push('[');
-        if self.peek() == Some('^') {
-            self.skip(1);
-            self.out.push('^');
-        }
-        let mut first = true;
-        loop {
-            let Some(c) = self.next() else { return Err("missing terminating ] for character class".to_owned()) };
-            match c {
-                ']' if !first => break,
-                '[' if self.posix()? => {}
-                '\\' => self.escape_in_class()?,
-                '-' => self.hyphen(first),
-                c if c.is_alphanumeric() || !c.is_ascii() => self.out.push(c),
-                c => self.literal(c),
-            }
-            first = false;
-        }
-        self.out.push(']');
-        Ok(())
-    }
-
-    /// A hyphen makes a range only between two characters: after a set or a range, first or last, it stands for itself.
-    fn hyphen(&mut self, first: bool) {
-        let last = self.peek() == Some(']');
-        let after_set = self.out.ends_with(']') && !self.out.ends_with(r"\]") || self.out.ends_with('}');
-        let before_set = {
-            let rest = self.rest();
-            rest.starts_with("[:")
-                || (rest.starts_with('\\')
-                    && rest[1..].starts_with(['d', 'D', 'w', 'W', 's', 'S', 'h', 'H', 'v', 'V', 'p', 'P']))
-        };
-        self.out.push_str(if first || last || after_set || before_set { r"\-" } else { "-" });
-    }
-
-    /// `[:alpha:]` in a class.
-    fn posix(&mut self) -> Result<bool, String> {
-        let Some(inner) = self.rest().strip_prefix(':') else { return Ok(false) };
-        let Some((name, _)) = inner.split_once(":]") else { return Ok(false) };
-        let (negated, name) = name.strip_prefix('^').map_or((false, name), |name| (true, name));
-        if !name.chars().all(|c| c.is_ascii_lowercase()) {
-            return Ok(false);
-        }
-        let text = format!("[:{}{name}:]", if negated { "^" } else { "" });
-        self.skip(text.len() - 1);
-        self.out.push_str(&text);
-        Ok(true)
-    }
-
-    fn escape_in_class(&mut self) -> Result<(), String> {
-        let Some(c) = self.next() else { return Err(r"\ at end of pattern".to_owned()) };
-        match c {
-            'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'h' | 'H' | 'v' | 'V' => {
-                let set = match c.to_ascii_lowercase() {
-                    'd' => DIGIT,
-                    'w' => WORD,
-                    's' => SPACE,
-                    'h' => HORIZONTAL,
-                    _ => VERTICAL,
-                };
-                self.set(set, c.is_ascii_uppercase());
-            }
-            'b' => self.push_code(8),
-            'p' | 'P' => self.property(c)?,
-            'Q' => self.quoted(),
-            'E' => {}
-            'B' | 'R' | 'X' | 'N' => return Err(format!(r"escape sequence \{c} is invalid in character class")),
-            // Octal, up to three digits: there are no back-references in a class.
-            '0'..='7' => {
-                let high = c.to_digit(8).unwrap_or(0);
-                let before = self.rest().len();
-                let low = self.digits(8, 2);
-                let digits = before - self.rest().len();
-                self.push_code(high * 8u32.pow(digits as u32) + low);
-            }
-            _ => {
-                let code = self.character(c)?;
-                self.push_code(code);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -464,91 +380,5 @@ fn repetition_len(rest: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
-    use super::*;
-    use regex::bytes::Regex;
-
-    /// Patterns of Perl's, a text, and whether it matches there.
-    const CASES: &[(&str, &str, bool)] = &[
-        ("^wal", "walnut", true),
-        ("abc$", "abc\n", true),
-        ("abc$", "abc\n\n", false),
-        (r"abc\z", "abc\n", false),
-        (r"^\d+$", "٣", false),
-        (r"^\w+$", "é", false),
-        (r"\bcat\b", "a cat!", true),
-        ("[[]", "[", true),
-        ("[a&&b]", "&", true),
-        ("[a--b]", "-", false),
-        ("[]a]", "]", true),
-        ("[^]a]", "]", false),
-        (r"[\w-]", "-", true),
-        (r"[\w-.]", "-", true),
-        ("[a-]", "-", true),
-        ("x{,5}", "x{,5}", true),
-        ("x{2}", "xx", true),
-        ("{a}", "{a}", true),
-        (r"\Qa.b\E.", "a.bc", true),
-        (r"\Qa.b\E", "axb", false),
-        (r"\x41\x{42}\103", "ABC", false),
-        (r"\x41\x{42}", "AB", true),
-        (r"[\101]", "A", true),
-        (r"\e\t\a", "\u{1b}\t\u{7}", true),
-        (r"\h", "\u{a0}", true),
-        (r"a\/b", "a/b", true),
-        (r"\<a\>", "<a>", true),
-        (r"(?<year>\d{4})-(?P<m>\d\d)", "2024-05", true),
-        ("(?i)ABC", "abc", true),
-        ("a(?i:B)c", "abc", true),
-        ("(?x) a b # comment (\n c", "abc", true),
-        ("[ #]", "#", true),
-        ("(?#a comment)b", "b", true),
-        (r"[[:alpha:]]+", "abc", true),
-        (r"\p{Lu}", "É", true),
-        (r"\p{^Lu}", "É", false),
-        (r"a.c", "a\nc", false),
-        (r"(?s)a.c", "a\nc", true),
-        ("(?m)^b$", "a\nb\nc", true),
-        ("a|b$", "b\n", true),
-        (".*?x", "aax", true),
-        ("~-&#", "~-&#", true),
-    ];
-
-    #[test]
-    fn translated_patterns_match_as_in_perl() {
-        for (pattern, text, expected) in CASES {
-            let Ok(translated) = translate(pattern, false, false) else {
-                assert!(!expected, "{pattern} is refused");
-                continue;
-            };
-            let regex = Regex::new(&translated).unwrap();
-            assert_eq!(regex.is_match(text.as_bytes()), *expected, "{pattern} as {translated} on {text:?}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_run_in_linear_time_is_named() {
-        for (pattern, word) in [
-            (r"(a)\1", "back-reference"),
-            (r"\k<n>", "back-reference"),
-            ("(?P=n)", "back-reference"),
-            ("a(?=b)", "look-ahead"),
-            ("a(?!b)", "negative look-ahead"),
-            ("(?<=a)b", "look-behind"),
-            ("(?<!a)b", "negative look-behind"),
-            ("(?>a)", "atomic"),
-            ("a++", "possessive"),
-            ("a*+", "possessive"),
-            ("a{2}+", "possessive"),
-            ("(?R)", "recursion"),
-            ("(?1)", "recursion"),
-            ("(?(1)a|b)", "conditional"),
-            ("(*UTF8)a", "verb"),
-            (r"\Ka", r"\K"),
-        ] {
-            let message = translate(pattern, false, false).unwrap_err();
-            assert!(message.contains(word), "{pattern}: {message}");
-        }
-    }
-}
+#[path = "pattern_syntax_tests.rs"]
+mod tests;

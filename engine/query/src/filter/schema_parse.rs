@@ -27,7 +27,28 @@ impl Parser<'_> {
         })
     }
 
+    /// One keyword. What recurses stands here alone, so that its frame is small.
     fn keyword(
+        &mut self,
+        name: &str,
+        value: JsonbRef<'_>,
+        all: ObjectRef<'_>,
+        place: &Place<'_>,
+    ) -> Result<Option<Rule>, QueryError> {
+        match name {
+            "allOf" => self.schemas(value, place).map(|s| Some(Rule::AllOf(s))),
+            "anyOf" => self.schemas(value, place).map(|s| Some(Rule::AnyOf(s))),
+            "oneOf" => self.schemas(value, place).map(|s| Some(Rule::OneOf(s))),
+            "not" => self.schema(value, place).map(|s| Some(Rule::Not(Box::new(s)))),
+            "properties" | "patternProperties" | "additionalProperties" => self.fields(name, all, place),
+            "items" | "additionalItems" => self.items(name, all, place),
+            "dependencies" => self.dependencies(value, place).map(|rules| Some(Rule::AllOf(vec![Schema { rules }]))),
+            _ => self.simple_keyword(name, value, all, place),
+        }
+    }
+
+    #[inline(never)]
+    fn simple_keyword(
         &mut self,
         name: &str,
         value: JsonbRef<'_>,
@@ -61,13 +82,6 @@ impl Parser<'_> {
             "minItems" => Rule::ItemCount { least: count(value, place)?, most: u64::MAX },
             "maxItems" => Rule::ItemCount { least: 0, most: count(value, place)? },
             "uniqueItems" => return Ok(boolean(value, place)?.then_some(Rule::UniqueItems)),
-            "allOf" => Rule::AllOf(self.schemas(value, place)?),
-            "anyOf" => Rule::AnyOf(self.schemas(value, place)?),
-            "oneOf" => Rule::OneOf(self.schemas(value, place)?),
-            "not" => Rule::Not(Box::new(self.schema(value, place)?)),
-            "properties" | "patternProperties" | "additionalProperties" => return self.fields(name, all, place),
-            "items" | "additionalItems" => return self.items(name, all, place),
-            "dependencies" => Rule::AllOf(vec![Schema { rules: self.dependencies(value, place)? }]),
             "$ref" | "$schema" | "default" | "definitions" | "format" | "id" => {
                 let message = format!("$jsonSchema keyword '{name}' is not currently supported");
                 return Err(QueryError::failed_to_parse(message).at(place));

@@ -1,0 +1,80 @@
+//! What fuzzing asks of this crate, as plain functions: the targets call them, and so do tests without a fuzzer.
+//!
+//! Takes any bytes; panics where a promise is broken.
+
+use crate::{Distinct, Filter, ParseContext, Projection, Sort, Update};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, parse, validate};
+
+/// Any JSON text is answered by every parser.
+///
+/// # Panics
+/// Where an error has no words or no number.
+pub fn fuzz_query_parse(text: &[u8]) {
+    let Ok(value) = parse(text) else { return };
+    let value = value.view();
+    let errors = [
+        Filter::parse(value, &ParseContext::new("filter")).err(),
+        Sort::parse(value, &ParseContext::new("sort")).err(),
+        Projection::parse(value, &ParseContext::new("projection")).err(),
+        Distinct::parse(value, &ParseContext::new("key")).err(),
+        Update::parse(value, None, &ParseContext::new("update")).err(),
+    ];
+    for error in errors.into_iter().flatten() {
+        assert!(!error.message().is_empty() && error.code() != 0, "{error:?}");
+    }
+}
+
+/// A text of two lines or more: a query, then documents. What is asked of them is answered, a filter and its negation
+/// part them, and what a projection leaves is valid.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn fuzz_query_eval(text: &[u8]) {
+    let mut lines = text.split(|b| *b == b'\n');
+    let Some(query) = lines.next().and_then(|line| parse(line).ok()) else { return };
+    let documents: Vec<JsonbBuf> = lines.filter_map(|line| parse(line).ok()).collect();
+    let documents: Vec<JsonbRef<'_>> =
+        documents.iter().map(JsonbBuf::view).filter(|d| d.as_object().is_some()).collect();
+    evaluate(query.view(), &documents);
+}
+
+fn evaluate(query: JsonbRef<'_>, documents: &[JsonbRef<'_>]) {
+    let filter = Filter::parse(query, &ParseContext::new("filter")).ok();
+    let nor = filter.as_ref().map(|_| Filter::parse(negated(query).view(), &ParseContext::new("filter")));
+    let sort = Sort::parse(query, &ParseContext::new("sort")).ok();
+    let projection = Projection::parse(query, &ParseContext::new("projection")).ok();
+    let mut distinct = Distinct::parse(query, &ParseContext::new("key")).ok();
+    let mut out = Builder::new();
+    for &document in documents {
+        if let (Some(filter), Some(Ok(nor))) = (&filter, &nor)
+            && let (Ok(yes), Ok(no)) = (filter.matches(document), nor.matches(document))
+        {
+            assert_ne!(yes, no, "{query:?} on {document:?}");
+            assert_eq!(filter.matches_at(document).map(|at| at.is_some()), Ok(yes));
+        }
+        if let Some(sort) = &sort {
+            let _parallel_arrays = sort.key(document, &mut Vec::new());
+        }
+        if let Some(distinct) = &mut distinct {
+            distinct.add(document);
+        }
+        if let Some(projection) = &projection {
+            out.rewind(0);
+            if projection.apply(document, &mut out).is_ok() {
+                assert!(validate(out.bytes()).is_ok(), "{query:?} on {document:?}");
+            }
+        }
+    }
+}
+
+/// `{$nor: [query]}`.
+fn negated(query: JsonbRef<'_>) -> JsonbBuf {
+    let mut out = Builder::new();
+    out.begin_object();
+    out.field("$nor");
+    out.begin_array();
+    out.copy(query);
+    let ended = out.end_array().and_then(|()| out.end_object());
+    debug_assert!(ended.is_ok(), "one name cannot stand twice");
+    JsonbBuf::from_valid(out.take())
+}
