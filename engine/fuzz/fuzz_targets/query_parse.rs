@@ -1,0 +1,4 @@
+//! See the body: `quarrydb_query::fuzzing::fuzz_query_parse`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quarrydb_query::fuzzing::fuzz_query_parse(data));
