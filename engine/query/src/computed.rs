@@ -1,31 +1,29 @@
 //! The seam to expressions: what filters (`$expr`) and projections (computed fields) ask of them.
 //!
-//! Takes a value that stands where an expression may; gives its value on a document.
+//! Takes a value that stands where an expression may; gives its value on a document. Next: `expr/`.
 
+use crate::expr::{Budget, Expression};
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef};
+use std::sync::Arc;
 
 /// An expression of a filter or a projection.
 #[derive(Clone, Debug)]
-pub struct Computed {}
+pub struct Computed(Arc<Expression>);
 
 impl Computed {
     /// Parses an expression.
     pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
-        let what = match value.as_object().and_then(|o| o.iter().next()) {
-            Some(first) => format!("the expression {}", first.name()),
-            None => "an expression".to_owned(),
-        };
-        Err(QueryError::unknown_operator(format!("{what} is not supported here yet")).at(&context.place))
+        Expression::parse(value, context).map(|e| Self(Arc::new(e)))
     }
 
     /// Whether its value on a document is true: all but false, null, missing and zero.
     pub(crate) fn is_true(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
-        Ok(self.evaluate(document)?.is_some())
+        self.0.is_true(document, Budget::default())
     }
 
     /// Its value on a document; none where it is missing.
-    pub(crate) fn evaluate(&self, _document: JsonbRef<'_>) -> Result<Option<JsonbBuf>, QueryError> {
-        Ok(None)
+    pub(crate) fn evaluate(&self, document: JsonbRef<'_>) -> Result<Option<JsonbBuf>, QueryError> {
+        self.0.value(document, Budget::default())
     }
 }

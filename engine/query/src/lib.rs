@@ -12,6 +12,7 @@ mod context;
 pub mod decimal;
 mod distinct;
 mod error;
+pub mod expr;
 pub mod filter;
 #[doc(hidden)]
 pub mod fuzzing;

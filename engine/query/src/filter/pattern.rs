@@ -76,6 +76,11 @@ impl Pattern {
         }
     }
 
+    /// What it was compiled to.
+    pub(crate) fn regex(&self) -> &Regex {
+        &self.regex
+    }
+
     /// Whether a text matches.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {

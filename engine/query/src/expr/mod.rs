@@ -1,0 +1,98 @@
+//! The expression language: `$expr`, computed projections, pipelines.
+//!
+//! Takes a value of a body (parsed once) and documents; gives values. Pure but for `$rand`: the time is the operation's.
+//! Reading order: `ast.rs`, `parse.rs`, `forms.rs`, `registry.rs`, `datum.rs`, `scope.rs`, `evaluate.rs`, then one file
+//! for each family of operators.
+
+mod arithmetic;
+mod array;
+mod ast;
+mod binary_text;
+mod bits;
+mod calendar;
+mod calendar_ops;
+mod compare;
+mod convert;
+mod date_format;
+mod date_math;
+mod date_parse;
+mod datum;
+mod evaluate;
+mod forms;
+mod object;
+mod parse;
+mod regex;
+mod registry;
+mod scope;
+mod set;
+mod size;
+mod string;
+mod trig;
+
+pub use self::datum::{Datum, Elements, Encoded, Fields, List};
+pub use self::scope::{Budget, INTERRUPT_STEPS, Scope};
+
+use self::ast::Expr;
+use crate::{ParseContext, QueryError};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef};
+
+/// A parsed expression.
+#[derive(Debug)]
+pub struct Expression(Expr);
+
+impl Expression {
+    /// Parses a value of a body.
+    ///
+    /// # Errors
+    /// Unknown operators (`InvalidPipelineOperator`, 168), wrong numbers of arguments, undefined variables (17276),
+    /// malformed paths: with their place.
+    pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        parse::Parser::new(context)?.expression(value, &context.place).map(Self)
+    }
+
+    /// Its value in a scope. It borrows from the document and from the expression where it can.
+    ///
+    /// # Errors
+    /// Those of its operators on this document, and a spent budget. The scope is then not to be used again.
+    pub fn evaluate<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Datum<'a>, QueryError> {
+        evaluate::evaluate(&self.0, scope)
+    }
+
+    /// Whether its value on a document is true: all but false, null, missing and zero.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn is_true(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<bool, QueryError> {
+        Ok(self.evaluate(&mut Scope::new(document, budget))?.is_true())
+    }
+
+    /// Its value on a document; none where it is missing.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn value(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<Option<JsonbBuf>, QueryError> {
+        let mut scope = Scope::new(document, budget);
+        match self.evaluate(&mut scope)? {
+            Datum::Missing => Ok(None),
+            value => value.to_buf().map(Some),
+        }
+    }
+
+    /// The value, where it is the same for every document.
+    #[must_use]
+    pub fn constant(&self) -> Option<JsonbRef<'_>> {
+        match &self.0 {
+            Expr::Constant(value) => Some(value.view()),
+            _ => None,
+        }
+    }
+
+    /// The dotted path, where it is no more than a path from the document.
+    #[must_use]
+    pub fn root_path(&self) -> Option<&[Box<str>]> {
+        match &self.0 {
+            Expr::Root(path) => Some(path),
+            _ => None,
+        }
+    }
+}

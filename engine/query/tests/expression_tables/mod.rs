@@ -1,0 +1,7 @@
+//! The tables, a file for each group of families.
+
+mod arithmetic;
+mod arrays;
+mod dates;
+mod general;
+mod strings;

@@ -1,0 +1,52 @@
+//! Expressions by family, as tables: expression, document, value. Expected values are those of MongoDB's manual.
+#![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
+
+use quarrydb_jsonb::{JsonbBuf, Style, parse, print};
+use quarrydb_query::ParseContext;
+use quarrydb_query::expr::{Budget, Expression};
+
+mod expression_tables;
+
+/// Enough for every row, and soon spent by those that have no end.
+const BUDGET: Budget<'static'> = Budget { bytes: 100 << 20, steps: 1 << 20, go_on: None };
+const NOW_MS: i64 = 1_767_323_045_678;
+
+fn json(text: &str) -> JsonbBuf {
+    parse(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn text(value: &JsonbBuf) -> String {
+    let mut out = Vec::new();
+    print(value.view(), Style::Canonical, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// The value in canonical Extended JSON, `missing`, or `error <code>`.
+fn outcome(expression: &str, document: &str) -> String {
+    let document = json(document);
+    let expression = json(expression);
+    let context = ParseContext::new("expression").with_now(NOW_MS);
+    let value =
+        Expression::parse(expression.view(), &context).and_then(|e| e.value(document.view(), BUDGET));
+    match value {
+        Ok(Some(value)) => text(&value),
+        Ok(None) => "missing".to_owned(),
+        Err(e) => format!("error {}", e.code()),
+    }
+}
+
+/// Each row: an expression, the document, what comes out.
+fn check(rows: &[(&str, &str, &str)]) {
+    let mut wrong = Vec::new();
+    for (expression, document, expected) in rows {
+        let found = outcome(expression, document);
+        let expected = match *expected {
+            e if e == "missing" || e.starts_with("error ") => e.to_owned(),
+            e => text(&json(e)),
+        };
+        if found != expected {
+            wrong.push(format!("{expression} on {document}\n   gave {found}\n   want {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
