@@ -78,7 +78,8 @@ impl MemoryStorage {
     }
 
     /// The directory as a power cut now could leave it: one of the many possible ones, picked by `seed`. Seed 0 keeps
-    /// only what is durable, `u64::MAX` keeps everything written; others mix. `self` stays as it is.
+    /// only what is durable, `u64::MAX` keeps everything written; others mix. `self` stays as it is, and is itself what
+    /// a process killed without a power cut leaves: everything written, part of it not durable yet.
     #[must_use]
     pub fn crash(&self, seed: u64) -> MemoryStorage {
         let directory = self.shared.lock();
@@ -112,12 +113,6 @@ impl MemoryStorage {
         }
         let directory = Directory { durable: survived.clone(), live: survived, ..Directory::default() };
         MemoryStorage { shared: Arc::new(Mutex::new(directory)) }
-    }
-
-    /// A copy of everything as it is now, with nothing pending: what a process killed (not a power cut) leaves.
-    #[must_use]
-    pub fn killed(&self) -> MemoryStorage {
-        self.crash(u64::MAX)
     }
 
     /// All bytes of a file, or nothing when there is no such file: for comparing and damaging in tests.
