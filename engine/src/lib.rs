@@ -1,6 +1,8 @@
 //! QuarryDB as a library.
 
 pub mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod ids;
 pub mod io;
 pub mod log;

@@ -30,6 +30,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("plan", 1),
     ("exec", 1),
     ("aggregate", 1),
+    ("fuzzing", 2),
     ("catalog", 2),
     ("batch", 2),
     ("mvcc", 2),

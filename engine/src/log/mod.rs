@@ -67,6 +67,17 @@ impl LogOptions {
     }
 }
 
+/// A file as `fuzzing` wants it: a right header before `bytes`, and, when `seal`, every record's checksums made right.
+pub(crate) fn fuzz_file(database: u64, id: LogFileId, bytes: &[u8], seal: bool) -> Vec<u8> {
+    let header = file::FileHeader::new(database, id, Seq::from_raw(1), Seq::default(), 0);
+    let mut out = header.encode();
+    out.extend_from_slice(bytes);
+    if seal {
+        record::fuzz_seal(&mut out, header.epoch, BLOCK_BYTES);
+    }
+    out
+}
+
 /// Whether a file of this name belongs to the log.
 pub(crate) fn is_file_name(name: &str) -> bool {
     file::parse_name(name).is_some() || file::parse_spare_name(name).is_some()

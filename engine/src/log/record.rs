@@ -132,6 +132,20 @@ pub(crate) fn bears_mark(bytes: &[u8; HEADER_BYTES], epoch: u64) -> bool {
     bytes[..4] == MAGIC.to_le_bytes() && bytes[FIELD_EPOCH] == epoch_low(epoch)
 }
 
+/// Makes the checksums of whatever stands as records from `at` on right, so that a fuzzer gets behind them.
+pub(crate) fn fuzz_seal(file: &mut [u8], epoch: u64, mut at: usize) {
+    while let Some((header, rest)) = file.get_mut(at..).and_then(|rest| rest.split_first_chunk_mut::<HEADER_BYTES>()) {
+        let len = u32::from_le_bytes(field(header, FIELD_PAYLOAD_LEN)) as usize;
+        let payload_crc = rest.get(..len).map_or(0, crc32c::crc32c);
+        header[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[FIELD_PAYLOAD_CRC].copy_from_slice(&payload_crc.to_le_bytes());
+        header[FIELD_EPOCH].copy_from_slice(&epoch_low(epoch));
+        let crc = header_crc(header, epoch, at as u64);
+        header[4..8].copy_from_slice(&crc.to_le_bytes());
+        at = usize::try_from(at as u64 + record_bytes(len)).unwrap_or(usize::MAX);
+    }
+}
+
 fn epoch_low(epoch: u64) -> [u8; 4] {
     field(&epoch.to_le_bytes(), 0..4)
 }
