@@ -8,7 +8,7 @@ use quarrydb_query::expr::{Budget, Expression};
 mod expression_tables;
 
 /// Enough for every row, and soon spent by those that have no end.
-const BUDGET: Budget<'static'> = Budget { bytes: 100 << 20, steps: 1 << 20, go_on: None };
+const BUDGET: Budget<'static> = Budget { bytes: 100 << 20, steps: 1 << 20, go_on: None };
 const NOW_MS: i64 = 1_767_323_045_678;
 
 fn json(text: &str) -> JsonbBuf {
@@ -26,8 +26,7 @@ fn outcome(expression: &str, document: &str) -> String {
     let document = json(document);
     let expression = json(expression);
     let context = ParseContext::new("expression").with_now(NOW_MS);
-    let value =
-        Expression::parse(expression.view(), &context).and_then(|e| e.value(document.view(), BUDGET));
+    let value = Expression::parse(expression.view(), &context).and_then(|e| e.value(document.view(), BUDGET));
     match value {
         Ok(Some(value)) => text(&value),
         Ok(None) => "missing".to_owned(),
