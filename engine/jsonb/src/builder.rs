@@ -5,8 +5,9 @@
 //! A container's width is guessed from the last one at its depth and its body moved where the guess was wrong, so
 //! documents of one shape are written without moving anything.
 
-use crate::directory::{self, ID_PREFIX, NameKey, RESERVED_ID_BYTES, prefix, sort_names};
+use crate::directory::{self, ID_PREFIX, NameKey, RESERVED_ID_BYTES, prefix};
 use crate::error::{Error, ErrorKind};
+use crate::known_order::KnownOrders;
 use crate::number::Decimal128;
 use crate::parse::Shapes;
 use crate::tag::{INT64_WIDTHS, Kind, NAME_LEN_LONG, Width};
@@ -21,6 +22,7 @@ pub struct Builder {
     pub(crate) names: Vec<NameKey>,
     /// The width of the last finished container by depth.
     pub(crate) guesses: Vec<Width>,
+    known_orders: KnownOrders,
     /// What the parser knows of the documents before this one.
     pub(crate) shapes: Shapes,
 }
@@ -62,6 +64,12 @@ impl Builder {
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
+    }
+
+    /// The number of bytes that it has room for.
+    #[must_use]
+    pub(crate) fn capacity(&self) -> usize {
+        self.out.capacity()
     }
 
     /// Whether nothing is written.
@@ -180,7 +188,8 @@ impl Builder {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         debug_assert!(frame.kind == Kind::Object, "an array is open");
         let header = frame.start + 1 + 2 * frame.width.bytes();
-        sort_names(&mut self.names[frame.first_name..], &self.out[header..])?;
+        let depth = self.frames.len();
+        self.known_orders.sort(depth, &mut self.names[frame.first_name..], &self.out[header..])?;
         let count = self.names.len() - frame.first_name;
         self.close(&frame, count)
     }

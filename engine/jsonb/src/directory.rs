@@ -40,6 +40,18 @@ pub(crate) const fn prefix(name: &[u8]) -> u64 {
     key
 }
 
+/// The directory's order of two names.
+#[inline]
+pub(crate) fn compare_names(a: NameKey, b: NameKey, entries: &[u8]) -> core::cmp::Ordering {
+    a.prefix.cmp(&b.prefix).then_with(|| {
+        if a.prefix >> 56 <= PREFIX_BYTES as u64 {
+            return core::cmp::Ordering::Equal;
+        }
+        let (a, b) = (name_at(entries, a.at), name_at(entries, b.at));
+        (a.len(), a).cmp(&(b.len(), b))
+    })
+}
+
 /// Orders the names of one object by (length, name). `entries` begins where their `at` counts from.
 #[inline]
 pub(crate) fn sort_names(names: &mut [NameKey], entries: &[u8]) -> Result<(), Error> {

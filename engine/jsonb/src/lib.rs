@@ -21,6 +21,7 @@ mod error;
 mod extended;
 #[doc(hidden)]
 pub mod fuzzing;
+mod known_order;
 mod measure;
 mod newtypes;
 mod number;

@@ -8,6 +8,7 @@
 //! [`JsonbRef`] inside a struct is any value, taken as it is.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use serde::de::{Error as _, MapAccess, Unexpected, Visitor};
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
@@ -231,10 +232,12 @@ newtype!(
         _ => None,
     },
     |v, s| {
-        if v.pattern.contains('\0') || v.options.contains('\0') {
-            return Err(serde::ser::Error::custom("a regular expression holds no NUL"));
+        if v.pattern.contains('\0') || v.options.contains('\0') || !v.options.is_ascii() {
+            return Err(serde::ser::Error::custom("a regular expression holds no NUL, and its options are letters"));
         }
-        serialize_built(s, |b| b.regex(&v.pattern, &v.options))
+        // The format has each once, in order.
+        let options: String = v.options.chars().collect::<BTreeSet<_>>().into_iter().collect();
+        serialize_built(s, |b| b.regex(&v.pattern, &options))
     }
 );
 

@@ -7,6 +7,7 @@
 //! format calls itself human-readable, so that types with two forms (addresses, UUIDs) are stored as text.
 
 use core::fmt;
+use std::cell::Cell;
 
 use serde::ser::{self, Serialize};
 
@@ -36,13 +37,24 @@ pub(crate) const SERDE_DEPTH_MAX: usize = BODY_LEVELS_MAX as usize;
 /// `Serde` with what the type said, or what this format cannot hold (a map key that is no text or number);
 /// `RepeatedKey`, `NulInName`, `NumberOutOfRange` and `TooDeep`.
 pub fn to_jsonb<T: Serialize + ?Sized>(value: &T) -> Result<JsonbBuf, Error> {
-    let mut out = Builder::onto(Vec::with_capacity(FIRST_BYTES));
-    to_builder(value, &mut out)?;
-    Ok(JsonbBuf::from_valid(out.take()))
+    // It is not there where a type that itself calls this is being written, or the thread ends: then a new one serves.
+    let mut out = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let result = to_builder(value, &mut out).map(|()| JsonbBuf::from_valid(out.bytes().to_vec()));
+    out.rewind(0);
+    if out.capacity() <= SCRATCH_BYTES_MAX {
+        // A thread that ends keeps nothing.
+        let _ = SCRATCH.try_with(|scratch| scratch.set(Some(out)));
+    }
+    result
 }
 
-/// Room that most documents fit in.
-const FIRST_BYTES: usize = 512;
+/// A buffer that grew beyond this is not kept.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
+thread_local! {
+    /// The builder of the last [`to_jsonb`]: its memory, and what it learned of the shapes written.
+    static SCRATCH: Cell<Option<Builder>> = const { Cell::new(None) };
+}
 
 /// Appends `value` to `out`; faster than [`to_jsonb`] where one builder serves many values. After an error `out` is to be
 /// rewound.

@@ -133,6 +133,17 @@ fn extended_json_of_another_format_is_read() {
 }
 
 #[test]
+fn a_regex_is_stored_as_the_format_has_it() {
+    let regex = |pattern: &str, options: &str| Regex { pattern: pattern.into(), options: options.into() };
+    let doc = to_jsonb(&regex("a", "xmix")).unwrap();
+    assert_eq!(from_jsonb::<Regex>(doc.view()).unwrap(), regex("a", "imx"));
+    assert!(quarrydb_jsonb::validate(doc.as_bytes()).is_ok());
+    for bad in [regex("\0", ""), regex("a", "\0"), regex("a", "\u{e9}")] {
+        assert_eq!(to_jsonb(&bad).unwrap_err().kind(), ErrorKind::Serde);
+    }
+}
+
+#[test]
 fn json_values_go_in_and_out() {
     let json = serde_json::json!({
         "a": [1, -1, 2.5, "x", null, true, {"b": {}}, [], u64::MAX, i64::MIN, 3.0], "\u{e9}": "\0\u{1f600}",
