@@ -5,12 +5,14 @@
 //! ordinary object, which finds the errors of syntax. `$regex`, `$options` and `$type` are operators of queries and no
 //! wrappers.
 
+use std::borrow::Cow;
+
 use crate::builder::{push_eight, push_int32, push_int64, push_sized};
 use crate::date::read_iso;
 use crate::decimal::shortened;
 use crate::error::ErrorKind;
 use crate::number::Decimal128;
-use crate::parse::Parser;
+use crate::parse::{Parser, STRING_CHUNK, first_special};
 use crate::tag::Kind;
 
 /// Why a wrapper is refused, in words.
@@ -26,13 +28,13 @@ const TIMESTAMP_FIELDS: [&str; 2] = ["t", "i"];
 
 /// A token inside a wrapper.
 #[derive(Debug)]
-enum Token {
-    Text(String),
+enum Token<'t> {
+    Text(Cow<'t, str>),
     /// A non-negative or negative integer literal that fits.
     Integer(i64),
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
     /// The value that the object at `at` stands for, whose first name begins at `name`: appended, and the place after
     /// the object. None where it is an ordinary object, or a wrapper that is refused.
     #[inline(never)]
@@ -198,7 +200,7 @@ impl Parser<'_> {
     }
 
     /// The two fields of the object at `at`, in the order of `names` whatever theirs is.
-    fn two_fields(&mut self, key: &str, at: usize, names: [&str; 2]) -> Result<([Token; 2], usize), Refused> {
+    fn two_fields(&mut self, key: &str, at: usize, names: [&str; 2]) -> Result<([Token<'t>; 2], usize), Refused> {
         let refused = || format!("{key:?} wants an object with exactly {:?} and {:?}", names[0], names[1]);
         self.look_at_two_fields(at, names).ok_or_else(|| {
             let found = self.found_value(at);
@@ -206,7 +208,7 @@ impl Parser<'_> {
         })
     }
 
-    fn look_at_two_fields(&mut self, at: usize, names: [&str; 2]) -> Option<([Token; 2], usize)> {
+    fn look_at_two_fields(&mut self, at: usize, names: [&str; 2]) -> Option<([Token<'t>; 2], usize)> {
         let (first, value) = self.inner_field(self.inner_object(at)?)?;
         let (one, end) = self.look_at_token(value)?;
         let (comma, end) = self.next(end);
@@ -236,20 +238,20 @@ impl Parser<'_> {
     }
 
     /// The name whose quote is at `at`, and the place of its value.
-    fn inner_field(&mut self, at: usize) -> Option<(String, usize)> {
+    fn inner_field(&mut self, at: usize) -> Option<(Cow<'t, str>, usize)> {
         let (name, end) = self.look_at_string(at)?;
         let (colon, end) = self.next(end);
         (colon == b':').then(|| (name, self.next(end + 1).1))
     }
 
-    fn wanted_string(&mut self, key: &str, at: usize, wanted: &str) -> Result<(String, usize), Refused> {
+    fn wanted_string(&mut self, key: &str, at: usize, wanted: &str) -> Result<(Cow<'t, str>, usize), Refused> {
         match self.look_at_string(at) {
             Some(found) => Ok(found),
             None => Err(format!("{key:?} wants {wanted}: found {}", self.found_value(at))),
         }
     }
 
-    fn look_at_token(&mut self, at: usize) -> Option<(Token, usize)> {
+    fn look_at_token(&mut self, at: usize) -> Option<(Token<'t>, usize)> {
         if self.byte(at) == b'"' {
             return self.look_at_string(at).map(|(text, end)| (Token::Text(text), end));
         }
@@ -266,14 +268,22 @@ impl Parser<'_> {
     }
 
     /// The decoded string whose opening quote is at `at`, and the place after it.
-    fn look_at_string(&mut self, at: usize) -> Option<(String, usize)> {
+    fn look_at_string(&mut self, at: usize) -> Option<(Cow<'t, str>, usize)> {
         if self.byte(at) != b'"' {
             return None;
+        }
+        let text: &'t [u8] = self.text.get(at + 1..)?;
+        if let Some(chunk) = text.first_chunk::<STRING_CHUNK>() {
+            let len = first_special(chunk);
+            if len < STRING_CHUNK && chunk[len] == b'"' {
+                let short = core::str::from_utf8(&text[..len]).ok()?;
+                return Some((Cow::Borrowed(short), at + len + 2));
+            }
         }
         let start = self.out.len();
         let decoded = self.try_string(at + 1);
         let text = self.out.split_off(start);
-        Some((String::from_utf8(text).ok()?, decoded?))
+        Some((Cow::Owned(String::from_utf8(text).ok()?), decoded?))
     }
 
     /// What kind of value begins at `at`, for a message.

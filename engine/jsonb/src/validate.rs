@@ -16,7 +16,15 @@ use crate::view::JsonbRef;
 /// # Errors
 /// `Malformed` with the offset of what is wrong.
 pub fn validate(bytes: &[u8]) -> Result<JsonbRef<'_>, Error> {
-    let mut check = Check { bytes, starts: Vec::new(), marks: Vec::new() };
+    let words = bytes.len() / 64 + 1;
+    let (mut few, mut many) = ([0; SMALL_WORDS], Vec::new());
+    let marks = if words <= SMALL_WORDS {
+        &mut few[..words]
+    } else {
+        many.resize(words, 0);
+        &mut many[..]
+    };
+    let mut check = Check { bytes, marks };
     let checked =
         check.value(0, bytes.len(), 0).and_then(|end| wrong_unless(end == bytes.len(), end, "bytes follow the value"));
     match checked {
@@ -44,15 +52,16 @@ fn wrong_unless(holds: bool, at: usize, what: &'static str) -> Result<(), Wrong>
     if holds { Ok(()) } else { Err(wrong(at, what)) }
 }
 
-struct Check<'a> {
+/// Words of marks that need no allocation: documents up to 2 KiB.
+const SMALL_WORDS: usize = 32;
+
+struct Check<'a, 'm> {
     bytes: &'a [u8],
-    /// Where the entries of all open objects begin, the innermost's last.
-    starts: Vec<u32>,
-    /// A bit for each byte of an object: an entry begins there. For one object at a time, when its entries are done.
-    marks: Vec<u64>,
+    /// A bit for each byte: an entry of an object that is still open begins there.
+    marks: &'m mut [u64],
 }
 
-impl<'a> Check<'a> {
+impl<'a> Check<'a, '_> {
     /// The value at `at`, which may not go beyond `end`, inside of `level` containers. Gives its end.
     fn value(&mut self, at: usize, end: usize, level: u32) -> Result<usize, Wrong> {
         let Some(&tag) = self.bytes.get(..end).and_then(|b| b.get(at)) else {
@@ -147,11 +156,10 @@ impl<'a> Check<'a> {
         let narrower = [Width::W1, Width::W2].into_iter().find(|&w| w < width && fits(w));
         wrong_unless(narrower.is_none(), at, "a size in more bytes than it needs")?;
         let (mut place, body_end) = (at + header, at + header + body);
-        let first_start = self.starts.len();
         let mut found = 0;
         while place < body_end {
             if kind == Kind::Object {
-                self.starts.push((place - at) as u32);
+                self.marks[place / 64] |= 1 << (place % 64);
                 place = self.name(place, body_end)?.1;
             }
             place = self.value(place, body_end, level)?;
@@ -159,9 +167,9 @@ impl<'a> Check<'a> {
         }
         wrong_unless(found == count, at, "a count that is not that of the values")?;
         if kind == Kind::Object {
-            self.directory(at, body_end, width, first_start)?;
+            self.directory(at, body_end, width, count)?;
+            self.clear_marks(at, body_end);
         }
-        self.starts.truncate(first_start);
         Ok(at + size)
     }
 
@@ -187,25 +195,34 @@ impl<'a> Check<'a> {
 
     /// The directory at `directory` of the object at `at`: each of its offsets is that of an entry, and the names are
     /// strictly in order; being as many as the entries they are then all of them.
-    fn directory(&mut self, at: usize, directory: usize, width: Width, first_start: usize) -> Result<(), Wrong> {
-        let count = self.starts.len() - first_start;
-        self.marks.clear();
-        self.marks.resize((directory - at) / 64 + 1, 0);
-        for &start in &self.starts[first_start..] {
-            self.marks[start as usize / 64] |= 1 << (start % 64);
-        }
+    fn directory(&self, at: usize, directory: usize, width: Width, count: usize) -> Result<(), Wrong> {
         let mut before = None;
         for i in 0..count {
             let place = directory + i * width.bytes();
             let offset = width.read(self.bytes, place);
-            let marked = self.marks.get(offset / 64).is_some_and(|word| word >> (offset % 64) & 1 != 0);
+            let entry = at + offset;
+            let marked = entry < directory && self.marks[entry / 64] >> (entry % 64) & 1 != 0;
             wrong_unless(marked, place, "a directory that points where no field begins")?;
-            let name = probe(self.bytes, at + offset).unwrap_or_default();
+            let name = probe(self.bytes, entry).unwrap_or_default();
             let in_order = before.is_none_or(|before| self.is_less(before, name));
             wrong_unless(in_order, place, "a directory that is not in order")?;
             before = Some(name);
         }
         Ok(())
+    }
+
+    /// Takes back the marks of an object that is done, so that no directory around it can point into it.
+    #[inline]
+    fn clear_marks(&mut self, from: usize, to: usize) {
+        let (first, last) = (from / 64, to / 64);
+        let (before, after) = ((1 << (from % 64)) - 1, u64::MAX << (to % 64));
+        if first == last {
+            self.marks[first] &= before | after;
+        } else {
+            self.marks[first] &= before;
+            self.marks[first + 1..last].fill(0);
+            self.marks[last] &= after;
+        }
     }
 
     /// Whether one probed name is before another: by length, then by bytes.
