@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Random, any_value, object, value, write_any};
-use quarrydb_jsonb::{Builder, Edits, ErrorKind, JsonbBuf, JsonbRef, NULL, Path, Splice, edit};
+use quarrydb_jsonb::{Builder, Edits, ErrorKind, JsonbBuf, JsonbRef, NULL, Path, Splice, edit, validate};
 
 fn path(text: &str) -> Path {
     Path::parse(text).unwrap()
@@ -293,7 +293,9 @@ fn edits_equal_the_document_rebuilt() {
         let result = edits.apply(doc.view());
         if fits {
             done += 1;
-            assert!(result.unwrap() == value(|b| model.write(b)), "{edits:?} on {doc:?}");
+            let new = result.unwrap();
+            assert_eq!(validate(new.as_bytes()).err(), None);
+            assert!(new == value(|b| model.write(b)), "{edits:?} on {doc:?}");
         } else {
             refused += 1;
             assert_eq!(result.unwrap_err().kind(), ErrorKind::BadPath);
