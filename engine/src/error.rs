@@ -3,6 +3,7 @@
 //! Made where the fault is found, with a message for a person: what, where, what to do. `http` maps `ErrorKind` and
 //! `code` to statuses; nothing here knows of HTTP.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What the caller should do about it.
@@ -52,7 +53,7 @@ pub struct Error {
     /// MongoDB's number where one exists.
     code: Option<i32>,
     /// MongoDB's name of `code`, or ours.
-    name: &'static str,
+    name: Cow<'static, str>,
     message: String,
     /// Further fields for a program, as a JSONB object (for a duplicate key: `indexName`, `keyPattern`, `keyValue`).
     details: Option<Box<[u8]>>,
@@ -84,13 +85,13 @@ impl Error {
             | ErrorKind::Io
             | ErrorKind::Internal => ("Internal", Some(1)),
         };
-        Self { kind, code, name, message: message.into(), details: None, source: None }
+        Self { kind, code, name: name.into(), message: message.into(), details: None, source: None }
     }
 
     /// The same with MongoDB's name and number.
     #[must_use]
     pub fn with_code(mut self, name: &'static str, code: i32) -> Self {
-        self.name = name;
+        self.name = name.into();
         self.code = Some(code);
         self
     }
@@ -139,8 +140,8 @@ impl Error {
     }
 
     /// The name that stands in `error_code` of an answer.
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// For a person.
@@ -151,6 +152,15 @@ impl Error {
     /// Further fields, an encoded JSONB object.
     pub fn details(&self) -> Option<&[u8]> {
         self.details.as_deref()
+    }
+}
+
+impl From<quarrydb_query::QueryError> for Error {
+    fn from(error: quarrydb_query::QueryError) -> Self {
+        let name = error.name();
+        let code = error.code();
+        let message = error.to_string();
+        Self { code: Some(code), name: name.to_owned().into(), ..Self::new(ErrorKind::InvalidInput, message) }
     }
 }
 

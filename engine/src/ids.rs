@@ -12,6 +12,9 @@ macro_rules! number {
         pub struct $name($inner);
 
         impl $name {
+            /// Above all that are given.
+            pub const MAX: Self = Self(<$inner>::MAX);
+
             /// The number as it stands in files.
             #[must_use]
             pub const fn get(self) -> $inner {

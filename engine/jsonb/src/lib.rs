@@ -55,7 +55,7 @@ pub use ser::{to_builder, to_jsonb};
 pub use sort_key::{NUMBERS_ABOVE_NAN, id_hash, sort_key, sort_key_descending};
 pub use tag::{Kind, Width};
 pub use validate::validate;
-pub use view::{JsonbRef, NULL, Value};
+pub use view::{JsonbRef, NULL, Value, first_value};
 
 #[cfg(test)]
 mod tests {

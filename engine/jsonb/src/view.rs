@@ -247,6 +247,13 @@ impl<'a> JsonbRef<'a> {
     }
 }
 
+/// The first of the values that lie one after another in `bytes`; none at the end, or where no value stands.
+#[inline]
+#[must_use]
+pub fn first_value(bytes: &[u8]) -> Option<JsonbRef<'_>> {
+    bytes.get(..size_of(bytes)).filter(|exact| !exact.is_empty()).map(JsonbRef)
+}
+
 impl core::fmt::Debug for JsonbRef<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         core::fmt::Debug::fmt(&self.value(), f)

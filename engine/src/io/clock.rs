@@ -84,6 +84,12 @@ impl Clock for ManualClock {
     }
 }
 
+/// Nanoseconds of this process on the machine's monotonic clock, for deadlines.
+pub(crate) fn monotonic_nanos() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

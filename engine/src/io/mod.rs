@@ -19,7 +19,7 @@
 //! 6. Writing inside a file's length needs no room on the disk; growing it and `create` do, and say
 //!    `ErrorKind::OutOfDiskSpace` when there is none. `create` leaves nothing behind when it fails.
 
-mod clock;
+pub(crate) mod clock;
 pub mod disk;
 mod faulty;
 pub(crate) mod fields;

@@ -30,6 +30,7 @@ pub use writer::{Log, LogPos};
 
 use crate::ids::{LogFileId, Seq};
 use file::BLOCK_BYTES;
+pub(crate) use file::file_name;
 use record::HEADER_BYTES;
 
 /// How the log lays out its files.

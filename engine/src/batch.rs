@@ -1,0 +1,160 @@
+//! Documents on their way in: encoded one after another in one buffer that becomes the log record.
+//!
+//! Takes texts, values or structs; gives the buffer, and for each document its range or its own error. The buffer is
+//! moved, not copied, into the commit (`txn/payload.rs`) and from there into the tail. Next: `write/insert.rs`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quarrydb_jsonb::{Builder, Error as JsonbError, JsonbBuf, JsonbRef, Kind};
+
+use crate::io::Clock;
+use crate::object_id::ObjectIds;
+
+/// Documents on their way in.
+#[derive(Debug)]
+pub struct InsertBatch {
+    pub(crate) builder: Builder,
+    pub(crate) documents: Vec<Incoming>,
+    maker: IdMaker,
+}
+
+/// One document: where it lies in the buffer and whether its `_id` was made here, or why it is none.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Document { range: Range<usize>, made_id: bool },
+    Bad(JsonbError),
+}
+
+/// Makes `_id`s.
+#[derive(Clone, Debug)]
+pub(crate) struct IdMaker {
+    ids: Arc<ObjectIds>,
+    clock: Arc<dyn Clock>,
+}
+
+impl IdMaker {
+    pub(crate) fn new(ids: Arc<ObjectIds>, clock: Arc<dyn Clock>) -> Self {
+        Self { ids, clock }
+    }
+
+    pub(crate) fn next(&self) -> [u8; 12] {
+        self.ids.next(self.clock.wall_millis())
+    }
+}
+
+impl InsertBatch {
+    pub(crate) fn with_maker(maker: IdMaker) -> Self {
+        Self { builder: Builder::new(), documents: Vec::new(), maker }
+    }
+
+    /// The documents in `field` of a request's body (an array, or one document), and the body's other fields.
+    /// Documents that cannot be stored keep their place and their error.
+    ///
+    /// # Errors
+    /// When the text is not JSON, with line and column; nothing of it is kept.
+    pub fn from_body(db: &crate::Database, text: &[u8], field: &str) -> Result<(Self, JsonbBuf), JsonbError> {
+        let mut batch = Self::new(db);
+        // The encoded form is about as long as the text; room for operations and for growth behind it.
+        batch.builder.put(Vec::with_capacity(text.len() + text.len() / 8 + 64));
+        let maker = batch.maker.clone();
+        let made = std::cell::Cell::new(false);
+        let mut make_id = || {
+            made.set(true);
+            maker.next()
+        };
+        let documents = &mut batch.documents;
+        let rest = quarrydb_jsonb::parse_body(text, field, &mut batch.builder, &mut make_id, &mut |document| {
+            let made_id = made.replace(false);
+            documents.push(match document {
+                Ok(range) => Incoming::Document { range, made_id },
+                Err(error) => Incoming::Bad(error),
+            });
+        })?;
+        Ok((batch, rest))
+    }
+
+    /// Adds the document that a text is.
+    ///
+    /// # Errors
+    /// When it is none that can be stored; nothing is added then.
+    pub fn push_text(&mut self, text: &[u8]) -> Result<(), JsonbError> {
+        let from = self.builder.len();
+        let mut made_id = false;
+        let maker = self.maker.clone();
+        let made = &mut made_id;
+        let mut make_id = move || {
+            *made = true;
+            maker.next()
+        };
+        if let Err(error) = quarrydb_jsonb::parse_document(text, &mut self.builder, &mut make_id) {
+            self.builder.rewind(from);
+            return Err(error);
+        }
+        self.documents.push(Incoming::Document { range: from..self.builder.len(), made_id });
+        Ok(())
+    }
+
+    /// Adds a document that is encoded already.
+    ///
+    /// # Errors
+    /// When it is no object, or its `_id` cannot be one.
+    pub fn push(&mut self, document: JsonbRef<'_>) -> Result<(), JsonbError> {
+        use quarrydb_jsonb::ErrorKind;
+        let Some(object) = document.as_object() else {
+            let found = document.kind().alias();
+            return Err(JsonbError::new(ErrorKind::Serde, format!("a document is an object, not {found}")));
+        };
+        let from = self.builder.len();
+        let first = object.iter().next();
+        let made_id = match object.get("_id") {
+            Some(id) if matches!(id.kind(), Kind::Array | Kind::Regex) => {
+                let found = id.kind().alias();
+                return Err(JsonbError::new(ErrorKind::BadId, format!("_id may not be of type {found}")).at_path("_id"));
+            }
+            Some(_) if first.is_some_and(|entry| entry.name_bytes() == b"_id") => {
+                self.builder.copy(document);
+                false
+            }
+            own => {
+                self.builder.begin_document();
+                for entry in object.iter() {
+                    self.builder.field_unescaped(entry.name_bytes(), entry.name_is_plain());
+                    self.builder.copy(entry.value);
+                }
+                let maker = &self.maker;
+                if let Err(error) = self.builder.end_document(|| maker.next()) {
+                    self.builder.rewind(from);
+                    return Err(error);
+                }
+                own.is_none()
+            }
+        };
+        self.documents.push(Incoming::Document { range: from..self.builder.len(), made_id });
+        Ok(())
+    }
+
+    /// An empty batch for `db`.
+    #[must_use]
+    pub fn new(db: &crate::Database) -> Self {
+        Self::with_maker(db.id_maker())
+    }
+
+    /// The number of documents, bad ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// The bytes of the documents so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.builder.len()
+    }
+}

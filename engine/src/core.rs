@@ -1,0 +1,107 @@
+//! What all parts of an open database share: storage, clock, catalog, the committing order, the log's group.
+//!
+//! Made by `recovery`, held by `Database` and by every handle; `txn`, `write`, `exec` and `maintain` work on it. It has
+//! no behaviour of its own beyond a few questions that all of them ask.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::catalog::Catalog;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Clock, Storage};
+use crate::limits::UNSEALED_BYTES_MAX;
+use crate::manifest::{Manifest, ManifestStore};
+use crate::mvcc::{Snapshot, Snapshots, Watermarks};
+use crate::object_id::ObjectIds;
+use crate::options::{Durability, Options, WriteOptions};
+use crate::segment::BlockCache;
+use crate::txn::commit::CommitOrder;
+use crate::txn::group::Group;
+
+/// What all parts of an open database share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub options: Options,
+    pub storage: Arc<dyn Storage>,
+    pub clock: Arc<dyn Clock>,
+    pub catalog: Catalog,
+    pub order: CommitOrder,
+    pub group: Arc<Group>,
+    pub snapshots: Arc<Snapshots>,
+    pub cache: Arc<BlockCache>,
+    pub ids: Arc<ObjectIds>,
+    /// Changed by seals and by the clean close, one at a time.
+    pub manifest: Mutex<(ManifestStore, Manifest)>,
+    pub counters: Counters,
+    pub sealing: Sealing,
+    pub closing: AtomicBool,
+}
+
+/// What has happened, for `/metrics`.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub documents_examined: AtomicU64,
+    pub cursors_opened: AtomicU64,
+    pub cursors_cancelled: AtomicU64,
+    pub seals: AtomicU64,
+    pub sealed_bytes: AtomicU64,
+}
+
+/// How far sealing lags, and whether it can go on.
+#[derive(Debug, Default)]
+pub(crate) struct Sealing {
+    /// Bytes of documents in tails that wait for their seal.
+    pub waiting_bytes: AtomicUsize,
+    /// What the last attempt met, until one succeeds.
+    pub trouble: Mutex<Option<(ErrorKind, String)>>,
+    /// Told when a tail is frozen, when one is sealed, and at the end.
+    pub changed: Condvar,
+    pub lock: Mutex<()>,
+}
+
+impl Core {
+    pub(crate) fn watermarks(&self) -> &Watermarks {
+        self.group.watermarks()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.snapshots.take(self.watermarks())
+    }
+
+    /// Whether a write with these options waits for stable storage.
+    pub(crate) fn journaled(&self, options: &WriteOptions) -> bool {
+        options.journal.unwrap_or(self.options.durability == Durability::Commit)
+    }
+
+    /// Whether a write may begin; waits where sealing lags behind.
+    pub(crate) fn admit_write(&self) -> Result<()> {
+        loop {
+            if self.closing.load(Ordering::Acquire) {
+                return Err(closing());
+            }
+            if let Some(error) = self.group.poisoned() {
+                return Err(error);
+            }
+            if self.sealing.waiting_bytes.load(Ordering::Relaxed) <= UNSEALED_BYTES_MAX {
+                return Ok(());
+            }
+            if let Some((kind, message)) = &*self.sealing.trouble.lock() {
+                return Err(Error::new(*kind, format!("writes wait for a seal that fails: {message}")));
+            }
+            let mut lock = self.sealing.lock.lock();
+            self.sealing.changed.wait_for(&mut lock, std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// Tells whoever waits for sealing to look again.
+    pub(crate) fn sealing_changed(&self) {
+        let _lock = self.sealing.lock.lock();
+        self.sealing.changed.notify_all();
+    }
+}
+
+pub(crate) fn closing() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the database is closing: send the request again to the next server")
+}

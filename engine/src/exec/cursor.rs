@@ -1,0 +1,358 @@
+//! What a `find` gives: documents one by one, or printed by all cores in order into a bounded stream.
+//!
+//! Takes rows from a scan or a sort; hands on documents, projected. Holds its snapshot until dropped. Memory is bounded
+//! by the pieces in flight, whatever the number of documents. Next: `http/src/stream.rs`.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
+use quarrydb_query::Projection;
+
+use super::scan::{Morsel, RowAt, Scan};
+use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mvcc::version::StoredDocument;
+use crate::segment::BlockBuf;
+
+/// Rows of a sorted answer in one piece.
+const PIECE_ROWS: usize = 256;
+/// A piece of output is handed on at about this size.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// A scan of no more rows than this is done in place.
+const CHEAP_ROWS: u64 = 256;
+
+/// A document that was found.
+#[derive(Clone, Debug)]
+pub struct Document(Found);
+
+#[derive(Clone, Debug)]
+enum Found {
+    Stored(StoredDocument),
+    Owned(JsonbBuf),
+}
+
+impl Document {
+    pub(crate) fn stored(document: StoredDocument) -> Self {
+        Self(Found::Stored(document))
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn view(&self) -> JsonbRef<'_> {
+        match &self.0 {
+            Found::Stored(document) => document.view(),
+            Found::Owned(document) => document.view(),
+        }
+    }
+}
+
+/// The answer of a `find`.
+#[derive(Debug)]
+pub struct Cursor {
+    core: Arc<Core>,
+    projection: Option<Projection>,
+    rows: Rows,
+    ready: VecDeque<Document>,
+}
+
+#[derive(Debug)]
+enum Rows {
+    /// At most one, at hand.
+    Point(Option<StoredDocument>),
+    /// In row order.
+    Scan { scan: Scan, morsels: VecDeque<Morsel>, skip: u64, limit: Option<u64> },
+    /// In the order of a sort.
+    Sorted { scan: Scan, rows: VecDeque<RowAt> },
+}
+
+/// What prints a document to the end of a buffer; called on several threads.
+pub type Print<'a> = &'a (dyn Fn(JsonbRef<'_>, &mut Vec<u8>) + Sync);
+/// What takes a finished piece and the number of documents in it; it may end the stream.
+pub type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, u64) -> ControlFlow<()>;
+
+impl Cursor {
+    pub(crate) fn of_point(core: &Arc<Core>, found: Option<StoredDocument>, projection: Option<Projection>) -> Self {
+        Self { core: Arc::clone(core), projection, rows: Rows::Point(found), ready: VecDeque::new() }
+    }
+
+    pub(crate) fn of_scan(
+        core: &Arc<Core>,
+        scan: Scan,
+        projection: Option<Projection>,
+        skip: u64,
+        limit: Option<u64>,
+    ) -> Result<Self> {
+        let morsels = scan.morsels()?.into();
+        let rows = Rows::Scan { scan, morsels, skip, limit };
+        Ok(Self { core: Arc::clone(core), projection, rows, ready: VecDeque::new() })
+    }
+
+    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, projection: Option<Projection>) -> Self {
+        let rows = Rows::Sorted { scan, rows: rows.into() };
+        Self { core: Arc::clone(core), projection, rows, ready: VecDeque::new() }
+    }
+
+    /// Whether the whole answer costs less than handing it to another thread.
+    #[must_use]
+    pub fn is_cheap(&self) -> bool {
+        match &self.rows {
+            Rows::Point(_) => true,
+            Rows::Scan { scan, .. } => {
+                let tails: u64 = scan.version.tails().map(|tail| u64::from(tail.rows())).sum();
+                scan.version.segments.is_empty() && tails <= CHEAP_ROWS
+            }
+            Rows::Sorted { scan, rows } => scan.version.segments.is_empty() && rows.len() as u64 <= CHEAP_ROWS,
+        }
+    }
+
+    /// The next document.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `TimedOut`, the filter's and the projection's own.
+    #[allow(clippy::should_implement_trait, reason = "it can fail, and Iterator cannot")]
+    pub fn next(&mut self) -> Result<Option<Document>> {
+        loop {
+            if let Some(document) = self.ready.pop_front() {
+                return Ok(Some(document));
+            }
+            let projection = self.projection.as_ref();
+            match &mut self.rows {
+                Rows::Point(found) => {
+                    let Some(document) = found.take() else { return Ok(None) };
+                    return project(projection, document).map(Some);
+                }
+                Rows::Sorted { scan, rows } => {
+                    let Some(at) = rows.pop_front() else { return Ok(None) };
+                    return project(projection, scan.address(at).document()?).map(Some);
+                }
+                Rows::Scan { scan, morsels, skip, limit } => {
+                    if *limit == Some(0) {
+                        return Ok(None);
+                    }
+                    let Some(morsel) = morsels.pop_front() else { return Ok(None) };
+                    let ready = &mut self.ready;
+                    let flow = scan.run(&morsel, &mut BlockBuf::default(), &mut |document, _| {
+                        take(skip, limit, || {
+                            ready.push_back(Document(Found::Owned(projected(projection, document)?)));
+                            Ok(())
+                        })
+                    })?;
+                    if flow.is_break() {
+                        *limit = Some(0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands on all documents as `print` prints them, in order, in pieces of about 256 KiB; gives how many there were.
+    /// Pieces are made on all cores and taken by `sink` on the calling thread, which may block there.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`]; what was handed on before is then not the whole answer.
+    pub fn stream(self, print: Print<'_>, sink: Sink<'_>) -> Result<u64> {
+        let core = Arc::clone(&self.core);
+        let mut cancelled = false;
+        let mut sent = 0;
+        let mut counting = |chunk: Vec<u8>, documents: u64| {
+            let flow = sink(chunk, documents);
+            cancelled |= flow.is_break();
+            sent += documents;
+            flow
+        };
+        let projection = self.projection.as_ref();
+        let result = match &self.rows {
+            Rows::Scan { scan, morsels, skip: 0, limit: None } => {
+                let piece =
+                    |index: usize, out: &mut Vec<u8>| print_morsel(scan, &morsels[index], projection, print, out);
+                let result = in_order(morsels.len(), &piece, &mut counting);
+                core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
+                result
+            }
+            Rows::Sorted { scan, rows } => {
+                let rows: Vec<RowAt> = rows.iter().copied().collect();
+                let pieces: Vec<_> = rows.chunks(PIECE_ROWS).collect();
+                let piece = |index: usize, out: &mut Vec<u8>| {
+                    for &at in pieces[index] {
+                        let document = scan.address(at).document()?;
+                        print_projected(projection, document.view(), print, out)?;
+                    }
+                    Ok(pieces[index].len() as u64)
+                };
+                in_order(pieces.len(), &piece, &mut counting)
+            }
+            _ => self.stream_serially(print, &mut counting),
+        };
+        if cancelled {
+            core.counters.cursors_cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+        result.map(|()| sent)
+    }
+
+    /// One document after another: where there are few, or they must be counted.
+    fn stream_serially(mut self, print: Print<'_>, sink: Sink<'_>) -> Result<()> {
+        let mut out = Vec::new();
+        let mut documents = 0;
+        let mut bytes_max = CHUNK_BYTES / 16;
+        while let Some(document) = self.next()? {
+            print(document.view(), &mut out);
+            documents += 1;
+            if out.len() >= bytes_max {
+                bytes_max = CHUNK_BYTES;
+                if sink(std::mem::take(&mut out), std::mem::take(&mut documents)).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        if documents > 0 {
+            let _ = sink(out, documents);
+        }
+        Ok(())
+    }
+}
+
+/// Counts a row against skip and limit; `keep` is called for those between.
+fn take(skip: &mut u64, limit: &mut Option<u64>, keep: impl FnOnce() -> Result<()>) -> Result<ControlFlow<()>> {
+    if *skip > 0 {
+        *skip -= 1;
+        return Ok(ControlFlow::Continue(()));
+    }
+    keep()?;
+    if let Some(left) = limit {
+        *left -= 1;
+        if *left == 0 {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn projected(projection: Option<&Projection>, document: JsonbRef<'_>) -> Result<JsonbBuf> {
+    let Some(projection) = projection else { return Ok(JsonbBuf::from_valid(document.as_bytes().to_vec())) };
+    let mut builder = Builder::new();
+    projection.apply(document, &mut builder)?;
+    Ok(JsonbBuf::from_valid(builder.take()))
+}
+
+fn project(projection: Option<&Projection>, document: StoredDocument) -> Result<Document> {
+    match projection {
+        None => Ok(Document(Found::Stored(document))),
+        Some(_) => Ok(Document(Found::Owned(projected(projection, document.view())?))),
+    }
+}
+
+fn print_projected(
+    projection: Option<&Projection>,
+    document: JsonbRef<'_>,
+    print: Print<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match projection {
+        None => print(document, out),
+        Some(_) => print(projected(projection, document)?.view(), out),
+    }
+    Ok(())
+}
+
+fn print_morsel(
+    scan: &Scan,
+    morsel: &Morsel,
+    projection: Option<&Projection>,
+    print: Print<'_>,
+    out: &mut Vec<u8>,
+) -> Result<u64> {
+    let mut documents = 0;
+    let _ = scan.run(morsel, &mut BlockBuf::default(), &mut |document, _| {
+        documents += 1;
+        print_projected(projection, document, print, out)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(documents)
+}
+
+/// A piece and how many documents are in it.
+type Made = Result<(Vec<u8>, u64)>;
+
+/// A piece's place: filled by the thread that makes it, awaited in order by the one that hands it on.
+#[derive(Default)]
+struct Slot {
+    made: Mutex<Option<Made>>,
+    filled: Condvar,
+}
+
+impl Slot {
+    fn fill(&self, made: Made) {
+        let mut slot = self.made.lock();
+        if slot.is_none() {
+            *slot = Some(made);
+            self.filled.notify_one();
+        }
+    }
+
+    fn take(&self) -> Made {
+        let mut made = self.made.lock();
+        loop {
+            if let Some(made) = made.take() {
+                return made;
+            }
+            self.filled.wait(&mut made);
+        }
+    }
+}
+
+/// Fills its slot with an error where the thread unwinds, so that nobody waits for ever.
+struct FillOnUnwind<'a>(&'a Slot);
+
+impl Drop for FillOnUnwind<'_> {
+    fn drop(&mut self) {
+        self.0.fill(Err(Error::new(ErrorKind::Internal, "a piece of the answer could not be made")));
+    }
+}
+
+/// Makes pieces `0..count` on all cores, a few ahead, and hands them on in order. The threads of the pool never wait.
+fn in_order(count: usize, piece: &(dyn Fn(usize, &mut Vec<u8>) -> Result<u64> + Sync), sink: Sink<'_>) -> Result<()> {
+    let ahead = 2 * rayon::current_num_threads() + 1;
+    let stop = AtomicBool::new(false);
+    let stop = &stop;
+    rayon::in_place_scope(|scope| {
+        let mut slots = VecDeque::new();
+        let mut next = 0;
+        loop {
+            while next < count && slots.len() < ahead {
+                let slot = Arc::new(Slot::default());
+                let (index, filling) = (next, Arc::clone(&slot));
+                scope.spawn(move |_| {
+                    let guard = FillOnUnwind(&filling);
+                    if !stop.load(Ordering::Relaxed) {
+                        let mut out = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
+                        let made = piece(index, &mut out).map(|documents| (out, documents));
+                        guard.0.fill(made);
+                    }
+                });
+                slots.push_back(slot);
+                next += 1;
+            }
+            let Some(slot) = slots.pop_front() else { return Ok(()) };
+            let flow = slot.take().map(
+                |(out, documents)| {
+                    if documents == 0 { ControlFlow::Continue(()) } else { sink(out, documents) }
+                },
+            );
+            match flow {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => {
+                    stop.store(true, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    })
+}

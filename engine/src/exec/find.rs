@@ -1,0 +1,107 @@
+//! From a request to rows: by `_id`, by the counts at hand, or by a scan.
+
+use std::sync::Arc;
+
+use quarrydb_jsonb::{JsonbRef, id_hash};
+use quarrydb_query::{Filter, Projection, Sort};
+
+use super::cursor::Cursor;
+use super::scan::Scan;
+use super::sort;
+use crate::catalog::CollectionState;
+use crate::core::Core;
+use crate::error::Result;
+use crate::mvcc::version::{Address, StoredDocument, Version};
+use crate::options::Deadline;
+use std::sync::atomic::Ordering;
+
+/// What a `find` asks.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FindRequest {
+    /// Which documents.
+    pub filter: Filter,
+    /// What of each; none: all of it.
+    pub projection: Option<Projection>,
+    /// In which order; none: row order.
+    pub sort: Option<Sort>,
+    /// How many to leave out in front.
+    pub skip: u64,
+    /// How many at most; none or 0: all.
+    pub limit: Option<u64>,
+    /// When to give up.
+    pub deadline: Option<Deadline>,
+}
+
+impl FindRequest {
+    /// All documents that `filter` matches.
+    #[must_use]
+    pub fn new(filter: Filter) -> Self {
+        Self { filter, projection: None, sort: None, skip: 0, limit: None, deadline: None }
+    }
+}
+
+/// The document that a filter with a known `_id` matches, as of now.
+pub(crate) fn point(
+    core: &Core,
+    collection: &CollectionState,
+    id: JsonbRef<'_>,
+    filter: &Filter,
+) -> Result<Option<(Arc<Version>, Address, StoredDocument)>> {
+    let snapshot = core.snapshot();
+    let version = collection.version();
+    let Some(address) = version.find(id_hash(id), id, snapshot.seq())? else { return Ok(None) };
+    core.counters.documents_examined.fetch_add(1, Ordering::Relaxed);
+    let document = address.document()?;
+    Ok(if filter.matches(document.view())? { Some((version, address, document)) } else { None })
+}
+
+/// Answers a `find`.
+pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, request: FindRequest) -> Result<Cursor> {
+    let FindRequest { filter, projection, sort, skip, limit, deadline } = request;
+    let limit = limit.filter(|&limit| limit > 0);
+    core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
+    let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, projection)) };
+    if let Some(id) = filter.id_point() {
+        let found = if skip > 0 { None } else { point(core, collection, id, &filter)?.map(|(_, _, d)| d) };
+        return Ok(Cursor::of_point(core, found, projection));
+    }
+    let snapshot = core.snapshot();
+    let scan = Scan::new(collection.version(), snapshot, filter, deadline);
+    match sort {
+        None => Cursor::of_scan(core, scan, projection, skip, limit),
+        Some(sort) => {
+            let keep = limit.map(|limit| usize::try_from(limit.saturating_add(skip)).unwrap_or(usize::MAX));
+            let mut rows = sort::sorted(&scan, &sort, keep)?;
+            rows.drain(..usize::try_from(skip).unwrap_or(usize::MAX).min(rows.len()));
+            Ok(Cursor::of_rows(core, scan, rows, projection))
+        }
+    }
+}
+
+/// Answers a `count`.
+pub(crate) fn count(
+    core: &Arc<Core>,
+    collection: Option<&CollectionState>,
+    filter: Filter,
+    skip: u64,
+    limit: Option<u64>,
+    deadline: Option<Deadline>,
+) -> Result<u64> {
+    let Some(collection) = collection else { return Ok(0) };
+    let all = if filter.is_everything() {
+        let snapshot = core.snapshot();
+        collection.count_at(snapshot.seq())
+    } else if let Some(id) = filter.id_point() {
+        u64::from(point(core, collection, id, &filter)?.is_some())
+    } else {
+        // The snapshot first, the version after it (see `mvcc`).
+        let snapshot = core.snapshot();
+        let scan = Scan::new(collection.version(), snapshot, filter, deadline);
+        let count = scan.count()?;
+        core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
+        count
+    };
+    let after_skip = all.saturating_sub(skip);
+    Ok(limit.filter(|&limit| limit > 0).map_or(after_skip, |limit| after_skip.min(limit)))
+}

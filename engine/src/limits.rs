@@ -1,0 +1,24 @@
+//! Hard limits, each named once, related by assertions. What a user may set is in `options.rs`.
+
+/// The deepest nesting of a stored document, as MongoDB has it.
+pub const DOCUMENT_DEPTH_MAX: usize = 100;
+/// The largest document, as BSON would measure it.
+pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The most bytes that one commit may put into the log.
+pub const COMMIT_BYTES_MAX: usize = 1 << 30;
+/// Rows of a tail or segment; row numbers stay below it.
+pub const ROWS_MAX: u32 = 1 << 20;
+/// A database's name.
+pub const DATABASE_NAME_BYTES_MAX: usize = 63;
+/// A collection's name.
+pub const COLLECTION_NAME_BYTES_MAX: usize = 120;
+/// How often a write by filter starts over because its candidates changed, before it runs inside the committing order.
+pub const WRITE_RETRIES_MAX: usize = 3;
+/// Rows that a scan takes before it looks at its deadline.
+pub const DEADLINE_CHECK_ROWS: usize = 256;
+/// The most sort keys that one sort holds in memory.
+pub const SORT_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Tails that wait for their seal, over the whole database, in bytes: beyond it writers wait.
+pub const UNSEALED_BYTES_MAX: usize = 384 * 1024 * 1024;
+
+const _: () = assert!(DOCUMENT_BYTES_MAX * 4 < COMMIT_BYTES_MAX);

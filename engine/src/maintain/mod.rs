@@ -1,0 +1,5 @@
+//! What runs in the background, and its order: `worker.rs` has the threads, `seal.rs` turns tails into segments and lets
+//! go of log that nothing needs any more. Nothing here is needed for an answer to be right.
+
+pub(crate) mod seal;
+pub(crate) mod worker;

@@ -1,0 +1,198 @@
+//! What a collection consists of at one moment: segments, tails that wait for their seal, the tail that takes writes.
+//!
+//! A version is immutable; a seal or a compaction puts a new one in its place, carrying over every end recorded in the
+//! old. Gives the row of an `_id`, for a reader at a `Seq` and for the committer. Next: `exec/scan.rs` reads all rows.
+
+use std::sync::Arc;
+
+use quarrydb_jsonb::JsonbRef;
+
+use crate::error::Result;
+use crate::ids::{RowId, Seq};
+use crate::segment::{Deletes, DocRef, Segment};
+use crate::tail::{Found, Tail, TailDocument};
+
+/// A segment and what ended in it since.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    /// The immutable part.
+    pub segment: Segment,
+    /// The part that changes.
+    pub deletes: Deletes,
+}
+
+/// A tail that takes no more rows and waits for its seal.
+#[derive(Clone, Debug)]
+pub(crate) struct Frozen {
+    /// Its rows; they may still end.
+    pub tail: Arc<Tail>,
+    /// The last commit that it may hold rows of.
+    pub last_seq: Seq,
+}
+
+/// What a collection consists of.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    /// Oldest first.
+    pub segments: Vec<Arc<Sealed>>,
+    /// Oldest first.
+    pub frozen: Vec<Frozen>,
+    /// Takes the rows of new commits.
+    pub tail: Arc<Tail>,
+}
+
+/// Where a version of a document lies; valid with the [`Version`] that gave it.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    /// In a tail.
+    Tail(Arc<Tail>, RowId),
+    /// In a segment.
+    Segment(Arc<Sealed>, RowId),
+}
+
+/// A document with what keeps its bytes alive.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredDocument {
+    /// In a tail.
+    Tail(TailDocument),
+    /// In a segment.
+    Segment(DocRef),
+}
+
+impl StoredDocument {
+    /// The document.
+    #[must_use]
+    pub(crate) fn view(&self) -> JsonbRef<'_> {
+        match self {
+            Self::Tail(document) => document.view(),
+            Self::Segment(document) => JsonbRef::from_valid(document),
+        }
+    }
+}
+
+/// What the committer finds of an `_id`.
+#[derive(Debug)]
+pub(crate) struct Current {
+    /// Where the document lives, if it does.
+    pub live: Option<Address>,
+    /// The newest row with the `_id` in the tail that takes writes, ended or not, to chain the next one to.
+    pub in_tail: Option<RowId>,
+}
+
+impl Address {
+    /// Ends the version at `seq`.
+    pub(crate) fn end(&self, seq: Seq) {
+        match self {
+            Self::Tail(tail, row) => tail.end(*row, seq),
+            Self::Segment(sealed, row) => {
+                sealed.deletes.mark(*row, seq);
+            }
+        }
+    }
+
+    /// Whether it has not ended.
+    #[must_use]
+    pub(crate) fn is_live(&self) -> bool {
+        match self {
+            Self::Tail(tail, row) => tail.life(*row).is_some_and(|(_, ended)| ended.is_none()),
+            Self::Segment(sealed, row) => !sealed.deletes.is_dead(*row, Seq::MAX),
+        }
+    }
+
+    /// The document.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn document(&self) -> Result<StoredDocument> {
+        match self {
+            Self::Tail(tail, row) => tail.document(*row).map(StoredDocument::Tail).ok_or_else(|| {
+                crate::Error::new(crate::ErrorKind::Internal, format!("{row} is not in the tail that named it"))
+            }),
+            Self::Segment(sealed, row) => sealed.segment.doc(*row).map(StoredDocument::Segment),
+        }
+    }
+}
+
+impl Version {
+    /// One without a document.
+    #[must_use]
+    pub(crate) fn empty() -> Self {
+        Self { segments: Vec::new(), frozen: Vec::new(), tail: Arc::default() }
+    }
+
+    /// The tails, newest first.
+    pub(crate) fn tails(&self) -> impl Iterator<Item = &Arc<Tail>> {
+        std::iter::once(&self.tail).chain(self.frozen.iter().rev().map(|frozen| &frozen.tail))
+    }
+
+    /// The document with this `_id` as seen at `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn find(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<Address>> {
+        for tail in self.tails() {
+            match tail.find(hash, id, at) {
+                Found::Row(row) => return Ok(Some(Address::Tail(Arc::clone(tail), row))),
+                Found::Gone => return Ok(None),
+                Found::Nothing => {}
+            }
+        }
+        self.find_in_segments(hash, id, at)
+    }
+
+    /// The document with this `_id` as the committer sees it: all commits so far.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn current(&self, hash: u64, id: JsonbRef<'_>) -> Result<Current> {
+        let mut in_tail = None;
+        for tail in self.tails() {
+            if let Some((row, live)) = tail.newest(hash, id) {
+                if Arc::ptr_eq(tail, &self.tail) {
+                    in_tail = Some(row);
+                }
+                return Ok(Current { live: live.then(|| Address::Tail(Arc::clone(tail), row)), in_tail });
+            }
+        }
+        Ok(Current { live: self.find_in_segments(hash, id, Seq::MAX)?, in_tail })
+    }
+
+    fn find_in_segments(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<Address>> {
+        for sealed in self.segments.iter().rev() {
+            for row in sealed.segment.probe(hash)? {
+                if sealed.deletes.is_dead(row, at) || !sealed.is_created(row, at)? {
+                    continue;
+                }
+                let document = sealed.segment.doc(row)?;
+                let own = JsonbRef::from_valid(&document).get("_id");
+                if own.is_some_and(|own| own.as_bytes() == id.as_bytes() || quarrydb_jsonb::equal(own, id)) {
+                    return Ok(Some(Address::Segment(Arc::clone(sealed), row)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first commit that touched what is not sealed yet, `sealed` counted as if it were.
+    #[must_use]
+    pub(crate) fn first_unsealed(&self, sealed: Option<&Arc<Tail>>) -> Option<Seq> {
+        let open = self.tails().filter(|tail| !sealed.is_some_and(|sealed| Arc::ptr_eq(sealed, tail)));
+        open.filter_map(|tail| tail.first_seq()).min()
+    }
+
+    /// The bytes of documents in tails that wait for their seal.
+    #[must_use]
+    pub(crate) fn frozen_bytes(&self) -> usize {
+        self.frozen.iter().map(|f| f.tail.bytes()).sum()
+    }
+}
+
+impl Sealed {
+    /// Whether `row` was created at or before `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` when the `Seq`s must be read.
+    pub(crate) fn is_created(&self, row: RowId, at: Seq) -> Result<bool> {
+        Ok(self.segment.meta().max_seq <= at || self.segment.seq_of(row)? <= at)
+    }
+}

@@ -1,0 +1,188 @@
+//! Opening, step by step: (1) the manifest; (2) segments and their ends, by their footers alone; (3) the log behind the
+//! manifest, replayed into tails; (4) files that nothing names are removed, now that nothing can be refused any more;
+//! (5) counts, watermarks and the committing order go on where the log ends.
+//!
+//! A refusal changes no file. The cost is that of the segments' number and of the log that is not sealed.
+
+pub(crate) mod replay;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use parking_lot::Mutex;
+use quarrydb_jsonb::JsonbBuf;
+
+use crate::catalog::{Catalog, CollectionState};
+use crate::core::{Core, Counters, Sealing};
+use crate::error::{Error, Result};
+use crate::ids::{CollectionId, Seq};
+use crate::io::{Clock, Storage};
+use crate::log::{Log, LogOptions, RecoverFloor, RecoveryReport, recover};
+use crate::maintain::seal;
+use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
+use crate::mvcc::version::{Sealed, Version};
+use crate::mvcc::{Snapshots, Watermarks};
+use crate::object_id::ObjectIds;
+use crate::options::{Durability, Options};
+use crate::segment::{BlockCache, Deletes, Segment};
+use crate::txn::commit::{CommitOrder, freeze_if_full};
+use crate::txn::group::Group;
+
+/// What opening a database has met.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
+    /// Commits replayed from the log, and what was cut off behind them.
+    pub log: RecoveryReport,
+    /// Segment files opened.
+    pub segments: u64,
+    /// Files removed because nothing names them: what a crash left half made.
+    pub removed: Vec<String>,
+    /// Whether the database was new.
+    pub is_new: bool,
+}
+
+/// Opens a database on `storage`.
+pub(crate) fn open(
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+) -> Result<(Arc<Core>, Recovered)> {
+    let store = ManifestStore::new(Arc::clone(&storage));
+    let loaded = store.load()?;
+    let is_new = loaded.is_none();
+    let manifest = match loaded {
+        Some(manifest) => manifest,
+        None => begin(&store)?,
+    };
+    let cache = Arc::new(BlockCache::new(options.cache_bytes as u64));
+    let catalog = Catalog::default();
+    let mut segments = open_segments(&storage, &manifest, &cache)?;
+    for entry in &manifest.collections {
+        let options = JsonbBuf::from_valid(entry.options.clone());
+        let state = CollectionState::new(entry.id, (entry.db.clone(), entry.name.clone()), options, entry.created_seq);
+        state.set_sealed_seq(entry.sealed_seq);
+        let segments = segments.remove(&entry.id).unwrap_or_default();
+        state.install(Version { segments, ..Version::empty() });
+        catalog.add(state);
+    }
+    catalog.reserve_ids(manifest.next_collection);
+
+    let mut log_options = LogOptions::new(manifest.database);
+    log_options.file_bytes = options.log_file_bytes;
+    log_options.first_file_bytes = log_options.first_file_bytes.min(options.log_file_bytes);
+    let floor = RecoverFloor {
+        first_file: manifest.first_log_file,
+        durable_at_least: manifest.durable_at_least.max(manifest.clean_end.unwrap_or_default()),
+    };
+    let mut replay = replay::Replay::new(&catalog);
+    let (end, report) = recover(&*storage, &log_options, floor, &mut |record| replay.apply(&record))?;
+    let (last, wall_ms) = (end.last_seq.max(floor.durable_at_least), end.wall_ms);
+    let log = Log::open(Arc::clone(&storage), log_options, end)?;
+    let removed = remove_unnamed(&*storage, &manifest)?;
+
+    let watermarks = Arc::new(Watermarks::new(last, options.durability == Durability::Commit));
+    let core = Arc::new(Core {
+        group: Arc::new(Group::new(log, watermarks)),
+        order: CommitOrder::new(last, wall_ms),
+        snapshots: Arc::new(Snapshots::default()),
+        ids: Arc::new(ObjectIds::default()),
+        manifest: Mutex::new((store, manifest)),
+        counters: Counters::default(),
+        sealing: Sealing::default(),
+        closing: AtomicBool::new(false),
+        options,
+        storage,
+        clock,
+        catalog,
+        cache,
+    });
+    for collection in core.catalog.all() {
+        let version = collection.version();
+        collection.count_changed(Seq::default(), count_live(&version) as i64, last);
+        freeze_if_full(&core, &collection, &version, last);
+    }
+    let segments = core.catalog.all().iter().map(|c| c.version().segments.len() as u64).sum();
+    Ok((core, Recovered { log: report, segments, removed, is_new }))
+}
+
+/// The manifest of a new database.
+fn begin(store: &ManifestStore) -> Result<Manifest> {
+    let manifest = Manifest::new(crate::object_id::chance());
+    store.save(&manifest)?;
+    Ok(manifest)
+}
+
+/// All segments of the manifest by collection, oldest first.
+fn open_segments(
+    storage: &Arc<dyn Storage>,
+    manifest: &Manifest,
+    cache: &Arc<BlockCache>,
+) -> Result<BTreeMap<CollectionId, Vec<Arc<Sealed>>>> {
+    let mut segments: BTreeMap<CollectionId, Vec<Arc<Sealed>>> = BTreeMap::new();
+    for entry in &manifest.segments {
+        let segment = Segment::open(&**storage, entry.meta, Arc::clone(cache))?;
+        let deletes = open_deletes(&**storage, entry)?;
+        segments.entry(entry.meta.collection).or_default().push(Arc::new(Sealed { segment, deletes }));
+    }
+    for list in segments.values_mut() {
+        list.sort_by_key(|sealed| sealed.segment.meta().id);
+    }
+    Ok(segments)
+}
+
+/// The ends that a segment's delete file holds.
+pub(crate) fn open_deletes(storage: &dyn Storage, entry: &SegmentEntry) -> Result<Deletes> {
+    let Some(file) = &entry.deletes else { return Ok(Deletes::new(entry.meta.id, entry.meta.rows)) };
+    let bytes = read_whole(storage, &file.name, file.len)?;
+    if crc32c::crc32c(&bytes) != file.crc {
+        return Err(Error::corrupt(&file.name, 0, "it is not the file that the manifest names (checksum)"));
+    }
+    let (deletes, _) = Deletes::decode(&file.name, &bytes, entry.meta.id, entry.meta.rows)?;
+    Ok(deletes)
+}
+
+/// A whole small file, whose length is known.
+fn read_whole(storage: &dyn Storage, name: &str, len: u64) -> Result<Vec<u8>> {
+    let file = storage.open(name)?;
+    let found = file.len()?;
+    if found != len {
+        return Err(Error::corrupt(name, found.min(len), format!("it has {found} bytes, the manifest says {len}")));
+    }
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+    file.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Step 4: segment, delete and temporary files that nothing names.
+fn remove_unnamed(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<String>> {
+    let named: HashSet<String> = seal::files(manifest).collect();
+    let ours =
+        |name: &str| name.ends_with(".qseg") || name.ends_with(".qdel") || name.ends_with(crate::io::TEMPORARY_SUFFIX);
+    let mut removed = Vec::new();
+    for (name, _) in storage.list()? {
+        if ours(&name) && !named.contains(&name) {
+            storage.remove(&name)?;
+            removed.push(name);
+        }
+    }
+    Ok(removed)
+}
+
+/// The documents that live in a version, all commits counted.
+fn count_live(version: &Version) -> u64 {
+    let sealed: u64 = version
+        .segments
+        .iter()
+        .map(|s| u64::from(s.segment.rows()).saturating_sub(s.deletes.count_dead_at(Seq::MAX)))
+        .sum();
+    let tails: u64 = version
+        .tails()
+        .map(|tail| {
+            let live =
+                |row: &u32| tail.visible(crate::ids::RowId::from_raw(*row), Seq::from_raw(u64::MAX - 1)).is_some();
+            (0..tail.rows()).filter(live).count() as u64
+        })
+        .sum();
+    sealed + tails
+}

@@ -1,0 +1,262 @@
+//! Inserting a batch of documents: one commit, whatever their number.
+//!
+//! Takes a batch whose documents are encoded; gives which went in and why the others did not. The batch's buffer
+//! becomes the log record and the tail's memory without a copy. Uniqueness of `_id` is checked with the order held:
+//! first everything that reads segments and may fail, then, after the log has room, row by row against the tail alone.
+
+use std::sync::Arc;
+
+use quarrydb_jsonb::{JsonbRef, Kind, id_hash};
+
+use super::commit::freeze_if_full;
+use super::group::Pending;
+use super::payload::{self, Op, Span};
+use crate::batch::{Incoming, InsertBatch};
+use crate::catalog::CollectionState;
+use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::RowId;
+use crate::log::Payload;
+use crate::options::WriteOptions;
+
+/// A document that did not go in.
+#[derive(Debug)]
+pub struct WriteFailure {
+    /// Its position in the batch, from 0.
+    pub index: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// What came of a batch.
+#[derive(Debug)]
+pub struct InsertOutcome {
+    payload: Option<Payload>,
+    /// Position in the batch and place in the payload of what went in.
+    documents: Vec<(u32, Span)>,
+    /// How many went in.
+    pub inserted: u64,
+    /// What did not, in order.
+    pub errors: Vec<WriteFailure>,
+}
+
+impl InsertOutcome {
+    /// The `_id`s of what went in, with their positions in the batch.
+    pub fn ids(&self) -> impl Iterator<Item = (usize, JsonbRef<'_>)> {
+        let bytes = self.payload.as_ref().map_or(&[][..], Payload::bytes);
+        self.documents.iter().map(move |&(index, span)| (index as usize, id_of(JsonbRef::from_valid(span.of(bytes)))))
+    }
+}
+
+/// A document ready to go in.
+struct Ready {
+    index: u32,
+    span: Span,
+    hash: u64,
+    made_id: bool,
+    /// Known from step 1: it is stored already.
+    taken: bool,
+    /// An ended version in the tail to chain to.
+    previous: Option<RowId>,
+}
+
+/// Inserts what of `batch` can be stored; with `ordered` up to the first that cannot.
+///
+/// # Errors
+/// Where nothing was tried: the log has no room, the database is closing, a segment cannot be read.
+pub(crate) fn insert(
+    core: &Arc<Core>,
+    open: &mut dyn FnMut() -> Result<Arc<CollectionState>>,
+    batch: InsertBatch,
+    ordered: bool,
+    options: &WriteOptions,
+) -> Result<Pending<InsertOutcome>> {
+    core.admit_write()?;
+    let InsertBatch { mut builder, documents, .. } = batch;
+    let mut bytes = builder.take();
+    let mut errors = Vec::new();
+    let mut ready = prepare(&bytes, documents, ordered, &mut errors);
+    if ready.is_empty() {
+        return Ok(Pending::ready(InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors }));
+    }
+    // Documents that were refused left no bytes, those behind an ordered failure are cut off.
+    bytes.truncate(ready.last().map_or(0, |last| (last.span.start + last.span.len) as usize));
+    let journaled = core.journaled(options);
+    let mut collection = open()?;
+    let whole = record(&collection, bytes, ready.len());
+    let mut order = core.order.hold();
+    while collection.is_dropped() {
+        drop(order);
+        collection = open()?;
+        order = core.order.hold();
+    }
+    let whole = if whole.0 == collection.id { whole.1 } else { rewrite(&whole.1, &collection, &ready) };
+
+    let version = collection.version();
+    for document in ready.iter_mut().filter(|d| !d.made_id) {
+        let id = id_of(JsonbRef::from_valid(document.span.of(whole.bytes())));
+        let current = version.current(document.hash, id)?;
+        document.taken = current.live.is_some();
+        document.previous = current.in_tail;
+    }
+    let commit = order.begin(core, whole.bytes().len(), journaled)?;
+    let seq = commit.seq();
+    let tail = &version.tail;
+    let single = ready.len() == 1;
+    let mut failed = None;
+    ready.retain(|document| {
+        if ordered && failed.is_some() {
+            return false;
+        }
+        let view = JsonbRef::from_valid(document.span.of(whole.bytes()));
+        // Another document of this batch may have taken the `_id` a moment ago.
+        let taken = document.taken
+            || !(document.made_id || single) && tail.newest(document.hash, id_of(view)).is_some_and(|(_, live)| live);
+        if taken {
+            failed = Some(document.index);
+            errors.push(WriteFailure { index: document.index as usize, error: duplicate(&collection, id_of(view)) });
+            return false;
+        }
+        tail.push(&whole, (document.span.start, document.span.len), seq, document.hash, document.previous);
+        true
+    });
+    if ready.is_empty() {
+        // Nothing went in, so nothing is committed; the answer rests on commits that may still wait for the log.
+        drop(commit);
+        let seq = core.watermarks().applied();
+        drop(order);
+        errors.sort_by_key(|e| e.index);
+        let outcome = InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors };
+        return Ok(Pending::new(outcome, &core.group, seq, journaled));
+    }
+    tail.touch(seq);
+    let record = if failed.is_some() { rewrite(&whole, &collection, &ready) } else { whole.clone() };
+    collection.count_changed(seq, ready.len() as i64, core.watermarks().visible());
+    commit.finish(record);
+    freeze_if_full(core, &collection, &version, seq);
+    drop(order);
+    errors.sort_by_key(|e| e.index);
+    if ordered && let Some(first) = failed {
+        // What stood behind the first failure was not tried, so its own error is not told.
+        errors.retain(|e| e.index <= first as usize);
+    }
+    let outcome = InsertOutcome {
+        inserted: ready.len() as u64,
+        documents: ready.iter().map(|d| (d.index, d.span)).collect(),
+        payload: Some(whole),
+        errors,
+    };
+    Ok(Pending::new(outcome, &core.group, seq, journaled))
+}
+
+/// Sorts out what cannot be stored whatever the collection holds, and hashes the rest.
+fn prepare(bytes: &[u8], documents: Vec<Incoming>, ordered: bool, errors: &mut Vec<WriteFailure>) -> Vec<Ready> {
+    let mut ready = Vec::with_capacity(documents.len());
+    for (index, document) in documents.into_iter().enumerate() {
+        let refused = match document {
+            Incoming::Bad(error) => refused(error),
+            Incoming::Document { range, made_id } => {
+                let span = Span::new(range.start, range.end);
+                let id = id_of(JsonbRef::from_valid(span.of(bytes)));
+                match check_id(id) {
+                    Ok(()) => {
+                        let hash = id_hash(id);
+                        ready.push(Ready { index: index as u32, span, hash, made_id, taken: false, previous: None });
+                        continue;
+                    }
+                    Err(error) => error,
+                }
+            }
+        };
+        errors.push(WriteFailure { index, error: refused });
+        if ordered {
+            break;
+        }
+    }
+    ready
+}
+
+/// `_id` is always the first field.
+pub(crate) fn id_of(document: JsonbRef<'_>) -> JsonbRef<'_> {
+    document.as_object().and_then(|object| object.iter().next()).map_or(quarrydb_jsonb::NULL, |entry| entry.value)
+}
+
+/// Whether `id` may be an `_id`.
+///
+/// # Errors
+/// `InvalidIdField` and `DollarPrefixedFieldName`.
+pub(crate) fn check_id(id: JsonbRef<'_>) -> Result<()> {
+    match id.kind() {
+        Kind::Array | Kind::Regex => {
+            let message = format!("_id may not be of type {}: any other type may", id.kind().alias());
+            Err(Error::new(ErrorKind::InvalidInput, message).with_code("InvalidIdField", 53))
+        }
+        Kind::Object => {
+            let dollar = id.as_object().and_then(|o| o.iter().find(|e| e.name_bytes().starts_with(b"$")));
+            dollar.map_or(Ok(()), |entry| {
+                let message =
+                    format!("_id may not hold the field {:?}: names inside _id do not begin with $", entry.name());
+                Err(Error::new(ErrorKind::InvalidInput, message).with_code("DollarPrefixedFieldName", 52))
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The log record of all documents in `bytes`, and for which collection it is.
+fn record(collection: &CollectionState, bytes: Vec<u8>, count: usize) -> (crate::ids::CollectionId, Payload) {
+    let documents = Span::new(0, bytes.len());
+    let op = Op::Insert { collection: collection.id, documents, count: count as u32 };
+    (collection.id, Payload::new(payload::finish(bytes, &[op])))
+}
+
+/// The record with only `documents` of `whole`.
+fn rewrite(whole: &Payload, collection: &CollectionState, documents: &[Ready]) -> Payload {
+    let mut bytes = Vec::with_capacity(whole.bytes().len());
+    for document in documents {
+        bytes.extend_from_slice(document.span.of(whole.bytes()));
+    }
+    record(collection, bytes, documents.len()).1
+}
+
+/// What is wrong with a document, as the engine's error.
+pub(crate) fn refused(error: quarrydb_jsonb::Error) -> Error {
+    use quarrydb_jsonb::ErrorKind as Kind;
+    let (name, code) = match error.kind() {
+        Kind::TooLarge => ("BSONObjectTooLarge", 10334),
+        Kind::BadId => ("InvalidIdField", 53),
+        Kind::TooDeep => ("Overflow", 15),
+        Kind::BadWrapper | Kind::RepeatedKey | Kind::NulInName | Kind::NumberOutOfRange => ("FailedToParse", 9),
+        _ => ("BadValue", 2),
+    };
+    Error::new(ErrorKind::InvalidInput, error.to_string()).with_code(name, code)
+}
+
+/// The error of an `_id` that is taken.
+pub(crate) fn duplicate(collection: &CollectionState, id: JsonbRef<'_>) -> Error {
+    let mut printed = Vec::new();
+    quarrydb_jsonb::print(id, quarrydb_jsonb::Style::Relaxed, &mut printed);
+    let id_text = String::from_utf8_lossy(&printed);
+    let message = format!(
+        "E11000 duplicate key error collection: {}.{} index: _id_ dup key: {{ _id: {id_text} }}",
+        collection.db, collection.name
+    );
+    let mut details = quarrydb_jsonb::Builder::new();
+    details.begin_object();
+    details.field("indexName");
+    details.string("_id_");
+    details.field("keyPattern");
+    details.begin_object();
+    details.field("_id");
+    details.int32(1);
+    let built = details.end_object().and_then(|()| {
+        details.field("keyValue");
+        details.begin_object();
+        details.field("_id");
+        details.copy(id);
+        details.end_object()?;
+        details.end_object()
+    });
+    let error = Error::new(ErrorKind::DuplicateKey, message);
+    if built.is_ok() { error.with_details(details.take()) } else { error }
+}

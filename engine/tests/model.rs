@@ -1,0 +1,73 @@
+//! Random operations against a plain map, with seals and reopenings between, by seed.
+#![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
+
+mod common;
+
+use common::{Chance, Model, Op, check, interval, open, small};
+use quarrydb::io::MemoryStorage;
+
+fn run(seed: u64, steps: usize) {
+    let mut chance = Chance::new(seed);
+    let storage = MemoryStorage::new();
+    let mut options = small();
+    if seed % 3 == 0 {
+        options.durability = interval();
+    }
+    let mut db = open(&storage, options.clone()).unwrap();
+    let mut collection = db.collection("test", "model").unwrap();
+    let mut other = db.collection("test", "other").unwrap();
+    let (mut model, mut other_model) = (Model::new(), Model::new());
+    for step in 0..steps {
+        let op = Op::random(&mut chance);
+        let when = format!("seed {seed} step {step} {op:?}");
+        if chance.below(5) == 0 {
+            op.on_collection(&db, &other).unwrap_or_else(|e| panic!("{when}: {e}"));
+            op.on_model(&mut other_model);
+        } else {
+            op.on_collection(&db, &collection).unwrap_or_else(|e| panic!("{when}: {e}"));
+            op.on_model(&mut model);
+        }
+        match chance.below(12) {
+            0 => db.seal().unwrap_or_else(|e| panic!("{when}: seal: {e}")),
+            1 | 2 => {
+                if chance.below(2) == 0 {
+                    db.close().unwrap();
+                }
+                let left = storage.killed();
+                drop((collection, other, db));
+                // A killed process leaves what it had written; a closed one left the same.
+                storage_is(&storage, &left);
+                db = open(&storage, options.clone()).unwrap_or_else(|e| panic!("{when}: reopen: {e}"));
+                collection = db.collection("test", "model").unwrap();
+                other = db.collection("test", "other").unwrap();
+            }
+            3 if chance.below(4) == 0 => {
+                other.drop(&quarrydb::WriteOptions::default()).unwrap().wait().unwrap();
+                other_model.clear();
+            }
+            _ => {}
+        }
+        check(&collection, &model, &when);
+        check(&other, &other_model, &when);
+    }
+}
+
+/// Dropping a database writes nothing that was not there: its files only grow in what `close` notes.
+fn storage_is(now: &MemoryStorage, before: &MemoryStorage) {
+    use quarrydb::io::Storage;
+    let names = |s: &MemoryStorage| s.list().unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    for name in names(before).iter().filter(|name| name.ends_with(".qseg")) {
+        assert_eq!(now.bytes(name), before.bytes(name), "{name} changed");
+    }
+}
+
+#[test]
+fn random_operations_give_what_a_map_gives() {
+    let (seeds, steps) = match std::env::var("QUARRY_SOAK") {
+        Ok(_) => (2_000, 400),
+        Err(_) => (30, 120),
+    };
+    for seed in 1..=seeds {
+        run(seed, steps);
+    }
+}
