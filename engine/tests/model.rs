@@ -33,10 +33,7 @@ fn run(seed: u64, steps: usize) {
                 if chance.below(2) == 0 {
                     db.close().unwrap();
                 }
-                let left = storage.killed();
                 drop((collection, other, db));
-                // A killed process leaves what it had written; a closed one left the same.
-                storage_is(&storage, &left);
                 db = open(&storage, options.clone()).unwrap_or_else(|e| panic!("{when}: reopen: {e}"));
                 collection = db.collection("test", "model").unwrap();
                 other = db.collection("test", "other").unwrap();
@@ -49,15 +46,6 @@ fn run(seed: u64, steps: usize) {
         }
         check(&collection, &model, &when);
         check(&other, &other_model, &when);
-    }
-}
-
-/// Dropping a database writes nothing that was not there: its files only grow in what `close` notes.
-fn storage_is(now: &MemoryStorage, before: &MemoryStorage) {
-    use quarrydb::io::Storage;
-    let names = |s: &MemoryStorage| s.list().unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-    for name in names(before).iter().filter(|name| name.ends_with(".qseg")) {
-        assert_eq!(now.bytes(name), before.bytes(name), "{name} changed");
     }
 }
 
