@@ -3,18 +3,22 @@
 //! A file is lines of a keyword and a JSON value. `case` names what follows and begins with no documents; `doc` adds one.
 //! `find` begins a question with its filter, `sort`, `project`, `skip` and `limit` refine it, and then comes what is
 //! expected: `ids` (a set), `ordered` (ids in order), `out` (one line for each document, types exact), or `error` with
-//! the code and, where given, the place; `count`; `none`. `distinct` asks for the values of a path, expected as `values`. `#` comments.
+//! the code and, where given, the place; `count`; `none`. `update` (with `filters` for its array filters) asks for the
+//! matching documents after it, `upsert` for the document that it would make, both expected as `out`. `distinct` asks for the values of a path, expected as `values`. `#` comments.
 
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Style, compare, parse, print};
-use quarrydb_query::{Distinct, Filter, ParseContext, Projection, QueryError, Sort};
+use quarrydb_query::{ApplyContext, Distinct, Filter, ParseContext, Projection, QueryError, Sort, Update};
 
 #[derive(Default)]
 struct Question {
     at: String,
     filter: Option<JsonbBuf>,
     distinct: Option<JsonbBuf>,
+    update: Option<JsonbBuf>,
+    array_filters: Option<JsonbBuf>,
+    upsert: bool,
     sort: Option<JsonbBuf>,
     project: Option<JsonbBuf>,
     skip: usize,
@@ -67,6 +71,12 @@ pub(crate) fn run(name: &str, content: &str) -> usize {
                 match word {
                     "sort" => q.sort = Some(json(rest, &at)),
                     "project" => q.project = Some(json(rest, &at)),
+                    "update" => q.update = Some(json(rest, &at)),
+                    "filters" => q.array_filters = Some(json(rest, &at)),
+                    "upsert" => {
+                        q.update = Some(json(rest, &at));
+                        q.upsert = true;
+                    }
                     "skip" => q.skip = rest.parse().unwrap(),
                     "limit" => q.limit = Some(rest.parse().unwrap()),
                     "ids" | "ordered" | "out" | "error" | "values" | "none" | "count" => {
@@ -134,6 +144,9 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
     if let Some(projection) = &projection {
         projection.check_filter(&filter)?;
     }
+    if let Some(update) = &q.update {
+        return updated(q, update, &filter, documents);
+    }
     let mut found = Vec::new();
     for document in documents {
         if filter.matches(document.view())? {
@@ -164,4 +177,28 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
             Ok(JsonbBuf::from_valid(out.take()))
         })
         .collect()
+}
+
+/// The operation's time: 2026-01-02T03:04:05.678Z.
+const NOW_MS: i64 = 1_767_323_045_678;
+
+fn updated(
+    q: &Question,
+    update: &JsonbBuf,
+    filter: &Filter,
+    documents: &[JsonbBuf],
+) -> Result<Vec<JsonbBuf>, QueryError> {
+    let context = ParseContext::new("update").with_now(NOW_MS);
+    let update = Update::parse(update.view(), q.array_filters.as_ref().map(JsonbBuf::view), &context)?;
+    let context = ApplyContext::at(NOW_MS);
+    if q.upsert {
+        return Ok(vec![update.upsert(filter, &context, &mut || [7; 12])?]);
+    }
+    let mut found = Vec::new();
+    for document in documents {
+        if filter.matches(document.view())? {
+            found.push(update.apply(document.view(), filter, &context)?.unwrap_or_else(|| document.clone()));
+        }
+    }
+    Ok(found)
 }
