@@ -140,6 +140,14 @@ impl InsertBatch {
         Self::with_maker(db.id_maker())
     }
 
+    /// The documents so far, bad ones left out.
+    pub(crate) fn views(&self) -> impl Iterator<Item = JsonbRef<'_>> {
+        self.documents.iter().filter_map(|document| match document {
+            Incoming::Document { range, .. } => self.builder.bytes().get(range.clone()).map(JsonbRef::from_valid),
+            Incoming::Bad(_) => None,
+        })
+    }
+
     /// The number of documents, bad ones included.
     #[must_use]
     pub fn len(&self) -> usize {

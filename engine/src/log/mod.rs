@@ -19,12 +19,14 @@ mod queue;
 mod reader;
 mod record;
 mod recover;
+mod salvage;
 mod stats;
 mod writer;
 
 pub use cursor::{LogCursor, OwnedRecord};
 pub use record::{KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload};
 pub use recover::{Cut, LogEnd, RecordRef, RecoverFloor, RecoveryReport, recover};
+pub(crate) use salvage::whole_records;
 pub use stats::LogStats;
 pub use writer::{Log, LogPos};
 

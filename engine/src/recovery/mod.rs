@@ -4,7 +4,9 @@
 //!
 //! A refusal changes no file. The cost is that of the segments' number and of the log that is not sealed.
 
+pub(crate) mod check;
 pub(crate) mod replay;
+pub(crate) mod salvage;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -68,9 +70,7 @@ pub(crate) fn open(
     }
     catalog.reserve_ids(manifest.next_collection);
 
-    let mut log_options = LogOptions::new(manifest.database);
-    log_options.file_bytes = options.log_file_bytes;
-    log_options.first_file_bytes = log_options.first_file_bytes.min(options.log_file_bytes);
+    let log_options = log_options(&manifest, &options);
     let floor = RecoverFloor {
         first_file: manifest.first_log_file,
         durable_at_least: manifest.durable_at_least.max(manifest.clean_end.unwrap_or_default()),
@@ -104,6 +104,14 @@ pub(crate) fn open(
     }
     let segments = core.catalog.all().iter().map(|c| c.version().segments.len() as u64).sum();
     Ok((core, Recovered { log: report, segments, removed, is_new }))
+}
+
+/// How the log of this database lays out its files.
+fn log_options(manifest: &Manifest, options: &Options) -> LogOptions {
+    let mut log = LogOptions::new(manifest.database);
+    log.file_bytes = options.log_file_bytes;
+    log.first_file_bytes = log.first_file_bytes.min(options.log_file_bytes);
+    log
 }
 
 /// The manifest of a new database.

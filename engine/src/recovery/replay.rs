@@ -94,9 +94,9 @@ fn apply_op(state: &CollectionState, op: &Op, payload: &Payload, seq: Seq) -> Re
         Ok(())
     };
     match op {
-        Op::Insert { documents, .. } => values(payload, *documents).try_for_each(put),
+        Op::Insert { documents, .. } => values(payload.bytes(), *documents).try_for_each(put),
         Op::Update { document, .. } => put(*document),
-        Op::Delete { ids, .. } => values(payload, *ids).try_for_each(|span| {
+        Op::Delete { ids, .. } => values(payload.bytes(), *ids).try_for_each(|span| {
             let id = JsonbRef::from_valid(span.of(payload.bytes()));
             if let Some(address) = version.current(id_hash(id), id)?.live {
                 address.end(seq);
@@ -108,12 +108,11 @@ fn apply_op(state: &CollectionState, op: &Op, payload: &Payload, seq: Seq) -> Re
 }
 
 /// The values that lie one after another in `all`.
-pub(crate) fn values(payload: &Payload, all: Span) -> impl Iterator<Item = Span> {
-    let end = (all.start + all.len) as usize;
+pub(crate) fn values(payload: &[u8], all: Span) -> impl Iterator<Item = Span> {
+    let end = all.start as usize + all.len as usize;
     let mut at = all.start as usize;
     std::iter::from_fn(move || {
-        let rest = payload.bytes().get(at..end)?;
-        let len = quarrydb_jsonb::first_value(rest)?.as_bytes().len();
+        let len = quarrydb_jsonb::first_value(payload.get(at..end)?)?.as_bytes().len();
         let span = Span::new(at, at + len);
         at += len;
         Some(span)
