@@ -128,6 +128,28 @@ fn released_files_are_used_again_and_their_old_records_never_count() {
     assert_eq!(read(&storage, floor).unwrap().0, seqs(last.first_seq.get()..=2000));
 }
 
+/// Files begin short and grow; what is kept of the short ones must not bring short files for ever.
+#[test]
+fn files_grow_to_their_usual_length_and_full_ones_are_what_is_kept() {
+    let storage = MemoryStorage::new();
+    let wide = LogOptions { file_bytes: 64 << 10, first_file_bytes: 8 << 10, spare_bytes_max: 64 << 10, ..options() };
+    let log = Log::open(Arc::new(storage.clone()), wide, LogEnd::default()).unwrap();
+    let mut lens = Vec::new();
+    for seq in 1..=4000 {
+        append(&log, seq).unwrap();
+        log.sync().unwrap();
+        let files = log.files();
+        if files.len() > 1 {
+            lens.push(files[0].bytes >> 10);
+            log.release(files[0].id).unwrap();
+        }
+    }
+    assert_eq!(lens[..6], [8, 16, 32, 64, 64, 64]);
+    assert!(lens[3..].iter().all(|len| *len == 64));
+    let names: Vec<String> = storage.list().unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 2, "one in use and one spare: {names:?}");
+}
+
 #[test]
 fn a_full_disk_refuses_in_reserve_and_room_that_comes_back_is_used() {
     let memory = MemoryStorage::new();

@@ -7,7 +7,7 @@
 use super::file::{BLOCK_BYTES, OpenFile, epoch, file_name, spare_name};
 use super::{FILE_BYTES_MIN, LogOptions};
 use crate::ids::LogFileId;
-use crate::io::Storage;
+use crate::io::{File, Storage};
 use crate::{ErrorKind, Result};
 use std::sync::Arc;
 
@@ -54,20 +54,36 @@ impl Pool {
         let id = self.next_id;
         let name = file_name(id);
         let need = need.max(FILE_BYTES_MIN).next_multiple_of(BLOCK_BYTES as u64);
-        let file = if let Some(at) = self.spares.iter().position(|spare| spare.len >= need) {
-            let spare = self.spares.swap_remove(at);
-            self.storage.rename(&spare.name, &name)?;
-            self.storage.open(&name)?
-        } else {
-            self.create(&name, need, prefer.max(need))?
+        let file = match self.take_spare(need.max(prefer)) {
+            Some(spare) => self.reuse(&spare, &name)?,
+            None => match self.create(&name, need, prefer.max(need)) {
+                // A short file again and again would be a rotation again and again, but better than none.
+                Err(error) if error.kind() == ErrorKind::OutOfDiskSpace => match self.take_spare(need) {
+                    Some(spare) => self.reuse(&spare, &name)?,
+                    None => return Err(error),
+                },
+                result => result?,
+            },
         };
         self.storage.sync_dir()?;
         self.next_id = id.next();
         Ok(OpenFile { id, epoch: epoch(self.options.database, id), len: file.len()?, file })
     }
 
+    /// The shortest spare of at least `len` bytes.
+    fn take_spare(&mut self, len: u64) -> Option<Spare> {
+        let fitting = self.spares.iter().enumerate().filter(|(_, spare)| spare.len >= len);
+        let (at, _) = fitting.min_by_key(|(_, spare)| spare.len)?;
+        Some(self.spares.swap_remove(at))
+    }
+
+    fn reuse(&self, spare: &Spare, name: &str) -> Result<Arc<dyn File>> {
+        self.storage.rename(&spare.name, name)?;
+        self.storage.open(name)
+    }
+
     /// Tries shorter files as the disk fills, so that writes end only when there is really no room.
-    fn create(&self, name: &str, need: u64, prefer: u64) -> Result<Arc<dyn crate::io::File>> {
+    fn create(&self, name: &str, need: u64, prefer: u64) -> Result<Arc<dyn File>> {
         let mut len = prefer;
         loop {
             match self.storage.create(name, len) {
@@ -87,6 +103,12 @@ impl Pool {
     /// A file whose records nobody needs any more. `shared`: someone still reads it, so its bytes must stay.
     pub(super) fn release(&mut self, id: LogFileId, len: u64, shared: bool) -> Result<()> {
         let name = file_name(id);
+        // A longer file is worth more than a shorter one.
+        while !shared && !self.keeps(len) {
+            let shorter = self.spares.iter().position(|spare| spare.len < len && len <= self.options.file_bytes);
+            let Some(at) = shorter else { break };
+            self.storage.remove(&self.spares.swap_remove(at).name)?;
+        }
         if shared || !self.keeps(len) {
             return self.storage.remove(&name);
         }

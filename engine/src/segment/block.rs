@@ -11,8 +11,8 @@
 
 use super::format::{Codec, SectionInfo, lz4_raw_max};
 use super::{BLOCK_BYTES_TARGET, BLOCK_ROWS_MAX, ROW_BYTES_MAX};
-use crate::Result;
 use crate::io::fields::{Fields, PutFields};
+use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
 
 pub(crate) const ENTRY_BYTES: usize = 32;
@@ -158,9 +158,8 @@ pub(crate) fn decode_table(
         let (offset, len, raw_len, crc) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
         fields.zeros(4)?;
         let Some(codec) = Codec::from_raw(codec) else {
-            return Err(
-                fields.corrupt(format_args!("a block is packed with codec {codec}, which this build does not read"))
-            );
+            let message = format!("{file} holds a block packed with codec {codec}, which this build does not read");
+            return Err(Error::new(ErrorKind::UnsupportedVersion, message));
         };
         let in_order = match entries.last() {
             None => first_row == 0,
