@@ -281,3 +281,76 @@ fn sorting_orders_brackets_then_places_whichever_way() {
     assert_eq!(missing, null);
     assert!(empty < null && key(&up, r#"{"a": {"$minKey": 1}}"#) < empty);
 }
+
+/// Stored values by what operators see in them: whole numbers, other numbers with a whole part, numbers without one,
+/// strings, binary data, and everything else.
+const SEEN: &[(&str, &str)] = &[
+    ("whole", "0"),
+    ("whole", "-7"),
+    ("whole", "4.0"),
+    ("whole", r#"{"$numberDouble": "-0.0"}"#),
+    ("whole", r#"{"$numberLong": "9223372036854775807"}"#),
+    ("whole", r#"{"$numberDecimal": "4E+2"}"#),
+    ("whole", r#"{"$numberDecimal": "4.000"}"#),
+    ("fraction", "0.5"),
+    ("fraction", "-7.25"),
+    ("fraction", r#"{"$numberDecimal": "1.5"}"#),
+    ("beyond", "1e300"),
+    ("beyond", "9223372036854775808.0"),
+    ("beyond", r#"{"$numberDecimal": "9223372036854775808"}"#),
+    ("beyond", r#"{"$numberDecimal": "1E+6000"}"#),
+    ("beyond", r#"{"$numberDouble": "NaN"}"#),
+    ("beyond", r#"{"$numberDouble": "-Infinity"}"#),
+    ("beyond", r#"{"$numberDecimal": "Infinity"}"#),
+    ("beyond", r#"{"$numberDecimal": "NaN"}"#),
+    ("string", r#""""#),
+    ("string", r#""0""#),
+    ("binary", r#"{"$binary": {"base64": "", "subType": "00"}}"#),
+    ("binary", r#"{"$binary": {"base64": "/w==", "subType": "05"}}"#),
+    ("array", "[]"),
+    ("other", "{}"),
+    ("other", "null"),
+    ("other", "true"),
+    ("other", r#"{"$oid": "65a1b2c3d4e5f60718293a4b"}"#),
+    ("other", r#"{"$date": "1970-01-01T00:00:00Z"}"#),
+    ("other", r#"{"$timestamp": {"t": 0, "i": 1}}"#),
+    ("other", r#"{"$regularExpression": {"pattern": "y", "options": ""}}"#),
+    ("other", r#"{"$minKey": 1}"#),
+    ("other", r#"{"$maxKey": 1}"#),
+];
+
+#[test]
+fn operators_see_the_types_they_are_for() {
+    let operators: [(&str, &[&str]); 6] = [
+        // Every whole part leaves 0 when divided by 1.
+        (r#"{"$mod": [1, 0]}"#, &["whole", "fraction"]),
+        // All of no bits are set, and all are clear.
+        (r#"{"$bitsAllSet": []}"#, &["whole", "binary"]),
+        (r#"{"$bitsAllClear": 0}"#, &["whole", "binary"]),
+        (r#"{"$bitsAnySet": []}"#, &[]),
+        (r#"{"$regex": ""}"#, &["string"]),
+        (r#"{"$size": 0}"#, &["array"]),
+    ];
+    for (operator, seen) in operators {
+        let is = filter(&format!(r#"{{"a": {operator}}}"#));
+        let not = filter(&format!(r#"{{"a": {{"$not": {operator}}}}}"#));
+        let dotted = filter(&format!(r#"{{"o.p": {operator}}}"#));
+        let element = filter(&format!(r#"{{"a": {{"$elemMatch": {operator}}}}}"#));
+        for (kind, value) in SEEN {
+            let expected = seen.contains(kind);
+            let plain = doc(&format!(r#"{{"a": {value}, "o": {{"p": {value}}}}}"#));
+            let listed = doc(&format!(r#"{{"a": ["no", {value}], "o": [7, {{"p": {value}}}]}}"#));
+            let no = doc(r#"{"a": ["no"]}"#);
+            assert_eq!(matches(&is, &plain), expected, "{operator} {value}");
+            assert_eq!(matches(&not, &plain), !expected, "{operator} {value}");
+            assert_eq!(matches(&dotted, &plain), expected, "{operator} {value}");
+            assert_eq!(matches(&dotted, &listed), expected, "{operator} {value}");
+            assert!(!matches(&element, &plain), "{operator} {value}: no array");
+            assert_eq!(matches(&element, &listed), expected || matches(&element, &no), "{operator} {value}");
+            // Only the field's own array has a size.
+            let in_list = operator.contains("$size") || !expected && !matches(&is, &no);
+            assert_eq!(matches(&is, &listed), !in_list, "{operator} {value}");
+        }
+        assert!(!matches(&is, &doc("{}")) && matches(&not, &doc("{}")), "{operator} on nothing");
+    }
+}
