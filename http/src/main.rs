@@ -1,2 +1,47 @@
-//! The server binary.
-fn main() {}
+//! The executable `quarrydb`: server, import, export, check, health, keys.
+//!
+//! Reads the arguments, runs the command, gives its exit code. Reading order: `cli.rs`, `config.rs`, `serve.rs`,
+//! `connection.rs`, `front.rs`, `router.rs`, `routes/`, `stream.rs`.
+
+mod access;
+mod answer;
+mod body;
+mod budget;
+mod cli;
+mod commands;
+mod config;
+mod connection;
+mod encode;
+mod error;
+mod fields;
+mod front;
+mod import;
+mod logging;
+mod metrics;
+mod negotiate;
+mod openapi;
+mod operation;
+mod origin;
+mod router;
+mod routes;
+mod serve;
+mod state;
+mod stream;
+mod tls;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Import(args) => commands::import::run(args),
+        Command::Export(args) => commands::export::run(args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Health(args) => commands::health::run(&args),
+        Command::Key(args) => commands::key::run(&args),
+    }
+}

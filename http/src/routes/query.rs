@@ -1,0 +1,100 @@
+//! findOne, find, count: filters to cursors to answers, in place where that is cheap.
+
+use axum::response::Response;
+use http::StatusCode;
+use quarrydb::{Collection, Cursor, FindRequest};
+use quarrydb_jsonb::Style;
+
+use super::{Call, blocking, filter, projection, sort};
+use crate::answer;
+use crate::error::Result;
+use crate::fields::Fields;
+use crate::stream;
+
+const FIND_ONE: [&str; 6] = ["filter", "projection", "sort", "skip", "hint", "let"];
+const FIND: [&str; 8] = ["filter", "projection", "sort", "skip", "limit", "hint", "let", "allowDiskUse"];
+const COUNT: [&str; 4] = ["filter", "skip", "limit", "hint"];
+
+/// findOne.
+pub(crate) async fn find_one(call: &Call, body: &[u8]) -> Result<Response> {
+    let body = quarrydb_jsonb::parse(body)?;
+    let fields = call.fields(body.view(), &FIND_ONE)?;
+    let (collection, mut request) = request(call, &fields)?;
+    request.limit = Some(1);
+    let style = call.form.style;
+    let out = if is_point(&request) {
+        print_one(collection.find(request)?, style)?
+    } else {
+        blocking(move || print_one(collection.find(request)?, style)).await?
+    };
+    Ok(call.answer(StatusCode::OK, out))
+}
+
+fn print_one(mut cursor: Cursor, style: Style) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"{\"document\":");
+    match cursor.next()? {
+        Some(document) => quarrydb_jsonb::print(document.view(), style, &mut out),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+    Ok(out)
+}
+
+/// find.
+pub(crate) async fn find(call: &Call, body: &[u8]) -> Result<Response> {
+    let body = quarrydb_jsonb::parse(body)?;
+    let fields = call.fields(body.view(), &FIND)?;
+    fields.bool("allowDiskUse", true)?;
+    let (collection, mut request) = request(call, &fields)?;
+    request.limit = fields.count("limit")?;
+    answer_find(call, collection, request).await
+}
+
+/// Answers with the documents that a request asks for.
+pub(crate) async fn answer_find(call: &Call, collection: Collection, request: FindRequest) -> Result<Response> {
+    // A sort reads everything before its first document: that is for another thread.
+    if request.sort.is_none() || is_point(&request) {
+        let cursor = collection.find(request)?;
+        if cursor.is_cheap() {
+            return stream::in_place(&call.app, cursor, call.shape());
+        }
+        return stream::streamed(&call.app, call.shape(), move || Ok(cursor), |_| {}).await;
+    }
+    stream::streamed(&call.app, call.shape(), move || Ok(collection.find(request)?), |_| {}).await
+}
+
+/// count.
+pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
+    let body = quarrydb_jsonb::parse(body)?;
+    let fields = call.fields(body.view(), &COUNT)?;
+    fields.check_hint()?;
+    let filter = filter(&fields)?;
+    let (skip, limit) = (fields.count("skip")?.unwrap_or(0), fields.count("limit")?);
+    let deadline = fields.deadline(call.app.settings.max_time)?;
+    let collection = call.collection(&fields)?;
+    let count = if filter.is_everything() || filter.id_point().is_some() {
+        collection.count(filter, skip, limit, deadline)?
+    } else {
+        blocking(move || Ok(collection.count(filter, skip, limit, deadline)?)).await?
+    };
+    let mut out = vec![b'{'];
+    answer::count("count", count, &mut out);
+    out.push(b'}');
+    Ok(call.answer(StatusCode::OK, out))
+}
+
+/// What findOne and find have in common.
+fn request(call: &Call, fields: &Fields<'_>) -> Result<(Collection, FindRequest)> {
+    fields.check_hint()?;
+    let mut request = FindRequest::new(filter(fields)?);
+    request.projection = projection(fields)?;
+    request.sort = sort(fields)?;
+    request.skip = fields.count("skip")?.unwrap_or(0);
+    request.deadline = fields.deadline(call.app.settings.max_time)?;
+    Ok((call.collection(fields)?, request))
+}
+
+fn is_point(request: &FindRequest) -> bool {
+    request.filter.id_point().is_some()
+}

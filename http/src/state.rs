@@ -1,0 +1,120 @@
+//! What all requests share: settings, the database once it is open, metrics, keys, the memory of bodies.
+//!
+//! Knows no route. The database arrives late: until then `database()` answers 503 `Recovering`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
+
+use quarrydb::Database;
+
+use crate::access::{AccessKeys, Failures};
+use crate::budget::Budget;
+use crate::config::Settings;
+use crate::error::{ApiError, Result};
+use crate::metrics::Metrics;
+
+/// The handle that is passed around.
+pub(crate) type Shared = Arc<App>;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) failures: Failures,
+    database: OnceLock<Database>,
+    /// Whether keys are asked for at all; fixed at start, so that the open case takes no lock.
+    keyed: bool,
+    keys: RwLock<Option<Arc<AccessKeys>>>,
+    stopping: AtomicBool,
+    next_request: AtomicU64,
+    started: Instant,
+}
+
+impl App {
+    /// A server that is not open yet.
+    pub(crate) fn new(settings: Settings, keys: Option<AccessKeys>) -> Shared {
+        let budget = Budget::new(settings.max_bodies_bytes);
+        Arc::new(Self {
+            budget,
+            metrics: Metrics::default(),
+            failures: Failures::default(),
+            database: OnceLock::new(),
+            keyed: keys.is_some(),
+            keys: RwLock::new(keys.map(Arc::new)),
+            stopping: AtomicBool::new(false),
+            next_request: AtomicU64::new(1),
+            started: Instant::now(),
+            settings,
+        })
+    }
+
+    /// The database.
+    ///
+    /// # Errors
+    /// 503 while it is being opened.
+    #[inline]
+    pub(crate) fn database(&self) -> Result<&Database> {
+        self.database.get().ok_or_else(|| {
+            ApiError::unavailable(
+                "Recovering",
+                "the database is being opened: the log is replayed, come again in a moment",
+            )
+        })
+    }
+
+    /// The database is open: requests are answered from now on.
+    pub(crate) fn opened(&self, database: Database) {
+        let _ = self.database.set(database);
+    }
+
+    /// The keys, where keys are asked for.
+    pub(crate) fn keys(&self) -> Option<Arc<AccessKeys>> {
+        if !self.keyed {
+            return None;
+        }
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the keys; a server that started without keys stays without.
+    pub(crate) fn replace_keys(&self, keys: AccessKeys) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
+    }
+
+    /// The server is closing: connections are not kept alive.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is closing.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// A number for a request, for the log.
+    #[inline]
+    pub(crate) fn next_request(&self) -> u64 {
+        self.next_request.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Milliseconds since the server started.
+    #[inline]
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A number of this process that other starts are unlikely to have: it begins ids in the log.
+pub(crate) fn process_salt() -> u32 {
+    static SALT: OnceLock<u32> = OnceLock::new();
+    *SALT.get_or_init(|| {
+        use ring::rand::SecureRandom;
+        let mut bytes = [0; 4];
+        // Without randomness ids repeat across starts, nothing worse.
+        let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
+        u32::from_le_bytes(bytes)
+    })
+}
