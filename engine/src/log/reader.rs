@@ -4,7 +4,9 @@
 //! goes forward. Decides nothing: whether an end is a torn tail or damage is `recover.rs`'s question.
 
 use super::file::{BLOCK_BYTES, Block, FileHeader};
-use super::record::{ALIGN, HEADER_BYTES, Header, KIND_WATERMARK, MAGIC, PAYLOAD_BYTES_MAX, bears_mark, record_bytes};
+use super::record::{
+    ALIGN, HEADER_BYTES, Header, KIND_WATERMARK, MAGIC, PAYLOAD_BYTES_MAX, bears_mark, marked, record_bytes,
+};
 use crate::Result;
 use crate::ids::LogFileId;
 use crate::io::File;
@@ -101,7 +103,8 @@ pub(crate) fn look(window: &mut Window, epoch: u64, offset: u64) -> Result<Found
         return Ok(if zeros { Found::Nothing } else { Found::Bad("the file ends inside a record's header") });
     };
     let Some(header) = Header::decode(&bytes, epoch, offset) else {
-        let ours = bears_mark(&bytes, epoch);
+        // Damage may have struck the mark itself: what is whole but for its mark was written here.
+        let ours = bears_mark(&bytes, epoch) || Header::decode(&marked(bytes, epoch), epoch, offset).is_some();
         return Ok(if ours { Found::Bad("the checksum of a record's header is wrong") } else { Found::Nothing });
     };
     let len = header.payload_len as usize;

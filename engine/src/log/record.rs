@@ -132,6 +132,13 @@ pub(crate) fn bears_mark(bytes: &[u8; HEADER_BYTES], epoch: u64) -> bool {
     bytes[..4] == MAGIC.to_le_bytes() && bytes[FIELD_EPOCH] == epoch_low(epoch)
 }
 
+/// The same bytes with the mark of this file's records.
+pub(crate) fn marked(mut bytes: [u8; HEADER_BYTES], epoch: u64) -> [u8; HEADER_BYTES] {
+    bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    bytes[FIELD_EPOCH].copy_from_slice(&epoch_low(epoch));
+    bytes
+}
+
 /// Makes the checksums of whatever stands as records from `at` on right, so that a fuzzer gets behind them.
 pub(crate) fn fuzz_seal(file: &mut [u8], epoch: u64, mut at: usize) {
     while let Some((header, rest)) = file.get_mut(at..).and_then(|rest| rest.split_first_chunk_mut::<HEADER_BYTES>()) {
