@@ -6,6 +6,7 @@
 //!
 //! Reading order: `error.rs`, `path_walk.rs` (which values a dotted path means), `filter/`, `sort.rs`, `projection.rs`.
 
+pub mod add_fields;
 mod byte_set;
 mod computed;
 mod context;

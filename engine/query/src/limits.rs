@@ -32,3 +32,6 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
 /// Nulls that an update may put between an array's end and the position it writes to.
 pub const ARRAY_PADDING_MAX: usize = 1_500_000;
+
+/// Stages of one pipeline, as in MongoDB.
+pub const PIPELINE_STAGES_MAX: usize = 1000;

@@ -64,6 +64,10 @@ pub struct Fields<'a> {
 const DATUM_BYTES: usize = size_of::<Datum<'static>>();
 /// What a shared container takes beside its elements.
 const CONTAINER_BYTES: usize = 64;
+/// Elements or fields of a new container that cost as much time as one step.
+const ITEMS_PER_STEP: u64 = 8;
+/// Bytes of a new string that cost as much time as one step.
+const TEXT_BYTES_PER_STEP: u64 = 256;
 /// How deep made containers may nest: what bodies and answers may.
 const DEPTH_MAX: usize = 180;
 
@@ -133,6 +137,7 @@ impl<'a> Datum<'a> {
     pub fn text(s: impl Into<Rc<str>>, scope: &mut Scope<'a>) -> Result<Self, QueryError> {
         let s = s.into();
         scope.charge(s.len())?;
+        scope.step(s.len() as u64 / TEXT_BYTES_PER_STEP)?;
         Ok(Self::OwnedText(s))
     }
 
@@ -151,6 +156,7 @@ impl<'a> Datum<'a> {
         }
         let depth = deeper(depth)?;
         scope.charge(bytes)?;
+        scope.step(items.len() as u64 / ITEMS_PER_STEP)?;
         Ok(Self::Array(Rc::new(List { items, bytes, depth })))
     }
 
@@ -167,6 +173,7 @@ impl<'a> Datum<'a> {
         }
         let depth = deeper(depth)?;
         scope.charge(bytes)?;
+        scope.step(fields.len() as u64 / ITEMS_PER_STEP)?;
         Ok(Self::Object(Rc::new(Fields { fields, bytes, depth })))
     }
 
@@ -296,6 +303,15 @@ impl<'a> Datum<'a> {
                 fields.fields.iter().find(|(n, _)| n == name).map_or(Self::Missing, |(_, v)| v.clone())
             }
             _ => Self::Missing,
+        }
+    }
+
+    /// How many fields a look-up by name may have to pass.
+    #[inline]
+    pub(super) fn fields_to_search(&self) -> u64 {
+        match self {
+            Self::Object(fields) => fields.fields.len() as u64 / ITEMS_PER_STEP,
+            _ => 0,
         }
     }
 

@@ -255,7 +255,10 @@ pub(super) fn walk<'a>(start: Datum<'a>, path: &[Box<str>], scope: &mut Scope<'a
     for (i, name) in path.iter().enumerate() {
         here = match here {
             Datum::StoredObject(object) => Datum::from(object.get(name)),
-            Datum::Object(_) => here.field(name),
+            Datum::Object(_) => {
+                scope.step(here.fields_to_search())?;
+                here.field(name)
+            }
             Datum::StoredArray(array) => return collect_stored(array, &path[i..], scope),
             Datum::Array(_) => return collect(&here, &path[i..], scope),
             _ => return Ok(Datum::Missing),

@@ -203,6 +203,10 @@ impl Parser {
                 }
             }
         };
+        if matches!(name, "$setField" | "$unsetField") && !matches!(arguments.first(), Some(Some(Expr::Constant(_)))) {
+            let message = format!("{name} requires 'field' to be a constant; $literal keeps a '$' in it");
+            return Err(QueryError::location(4_161_106, message).at(place));
+        }
         if name == "$getField"
             && let Some(input @ None) = arguments.last_mut()
         {

@@ -135,6 +135,10 @@ impl<'a> Application<'a, '_> {
 
     /// Writes what becomes of a value inside `depth` containers.
     fn existing(&mut self, node: &Node, name: &str, current: JsonbRef<'a>, depth: usize) -> Result<(), QueryError> {
+        if let Node::Object(ObjectNode { positional: Some(_), .. }) = node {
+            // Without a match the update is refused for that, whatever stands here.
+            self.position()?;
+        }
         match node {
             Node::Leaf(leaf) => self.leaf(leaf, Some(current), depth),
             Node::Object(object) => match (current.as_object(), current.as_array()) {

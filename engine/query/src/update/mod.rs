@@ -13,16 +13,18 @@ mod in_place;
 mod operands;
 mod parse;
 mod path;
+mod pipeline;
 mod replacement;
 mod scalar;
 mod upsert;
 
 use self::apply::Application;
 use self::parse::Parsed;
+use self::pipeline::Pipeline;
 pub use self::scalar::Clock;
-use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX};
 use crate::{Filter, ParseContext, QueryError};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, compare};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, bson_size, compare};
 use std::cell::OnceCell;
 
 /// A parsed update, replacement or pipeline.
@@ -33,6 +35,7 @@ pub struct Update(Form);
 enum Form {
     Operators(Parsed),
     Replacement(JsonbBuf),
+    Pipeline(Pipeline),
 }
 
 /// What applying an update is told beside the document.
@@ -62,7 +65,14 @@ impl Update {
         array_filters: Option<JsonbRef<'_>>,
         context: &ParseContext<'_>,
     ) -> Result<Self, QueryError> {
-        parse::parse(update, array_filters, context).map(|p| Self(Form::Operators(p)))
+        let Some(stages) = update.as_array() else {
+            return parse::parse(update, array_filters, context).map(|p| Self(Form::Operators(p)));
+        };
+        if array_filters.is_some_and(|f| f.as_array().is_none_or(|f| !f.is_empty())) {
+            let message = "arrayFilters may not be specified for pipeline-style updates";
+            return Err(QueryError::failed_to_parse(message).at(&context.place));
+        }
+        Pipeline::parse(stages, context).map(|p| Self(Form::Pipeline(p)))
     }
 
     /// Parses a whole new document.
@@ -95,6 +105,7 @@ impl Update {
                 operators(parsed, document, filter, context, false)?
             }
             Form::Replacement(new) => replacement::apply(new.view(), document)?,
+            Form::Pipeline(pipeline) => piped(pipeline, document)?,
         };
         if new.as_bytes() == document.as_bytes() {
             return Ok(None);
@@ -129,6 +140,7 @@ impl Update {
                 let implied = upsert::implied_id(filter)?;
                 replacement::apply(new.view(), implied.view())?
             }
+            Form::Pipeline(pipeline) => piped(pipeline, upsert::implied_document(filter)?.view())?,
         };
         let new = upsert::with_id_first(new.view(), make_id)?;
         check_size(new.view())?;
@@ -138,7 +150,7 @@ impl Update {
     fn may_touch_id(&self) -> bool {
         match &self.0 {
             Form::Operators(parsed) => parsed.touches_id,
-            Form::Replacement(_) => false,
+            Form::Replacement(_) | Form::Pipeline(_) => false,
         }
     }
 }
@@ -162,6 +174,16 @@ fn operators(
     };
     application.run(&parsed.root, &parsed.renames)?;
     Ok(JsonbBuf::from_valid(out.take()))
+}
+
+/// What a pipeline makes of a document, with its `_id`.
+fn piped(pipeline: &Pipeline, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
+    let new = pipeline.apply(document)?;
+    if operands::nesting(new.view()) > DOCUMENT_NESTING_MAX {
+        let message = format!("the document would nest deeper than {DOCUMENT_NESTING_MAX} levels");
+        return Err(QueryError::new("Overflow", 15, message));
+    }
+    replacement::apply(new.view(), document)
 }
 
 /// Room for what an update adds, so that most need not grow the buffer.
@@ -189,7 +211,12 @@ fn immutable_id() -> QueryError {
 }
 
 fn check_size(document: JsonbRef<'_>) -> Result<(), QueryError> {
-    let size = document.as_bytes().len();
+    // No value takes more than this many times its bytes as BSON, so that most documents need no measuring.
+    const GROWTH_MAX: usize = 18;
+    if document.as_bytes().len() <= DOCUMENT_BYTES_MAX / GROWTH_MAX {
+        return Ok(());
+    }
+    let size = bson_size(document);
     if size <= DOCUMENT_BYTES_MAX {
         return Ok(());
     }

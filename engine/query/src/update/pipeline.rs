@@ -1,0 +1,127 @@
+//! An update as a pipeline: `$set`/`$addFields`, `$unset`, `$project`, `$replaceRoot`/`$replaceWith`.
+//!
+//! Each stage takes the document that the one before it gave. `_id` stays: a result without one has the old one. Other
+//! stages have no meaning on one document and are refused.
+
+use super::parse::kind;
+use crate::add_fields::AddFields;
+use crate::expr::{Budget, Datum, Expression, Scope};
+use crate::limits::PIPELINE_STAGES_MAX;
+use crate::{ParseContext, Place, Projection, QueryError};
+use quarrydb_jsonb::{ArrayRef, Builder, JsonbBuf, JsonbRef};
+
+#[derive(Debug)]
+pub(super) struct Pipeline(Vec<Stage>);
+
+#[derive(Debug)]
+enum Stage {
+    AddFields(AddFields),
+    Project(Projection),
+    ReplaceWith(Expression),
+}
+
+impl Pipeline {
+    pub(super) fn parse(stages: ArrayRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        if stages.len() > PIPELINE_STAGES_MAX {
+            let message = format!("a pipeline has at most {PIPELINE_STAGES_MAX} stages, not {}", stages.len());
+            return Err(QueryError::failed_to_parse(message).at(&context.place));
+        }
+        let mut parsed = Vec::new();
+        for (i, stage) in stages.iter().enumerate() {
+            let place = context.place.index(i);
+            let entry = stage.as_object().filter(|o| o.len() == 1).and_then(|o| o.iter().next());
+            let Some(entry) = entry else {
+                let message = "a pipeline stage is an object with exactly one field";
+                return Err(QueryError::location(40323, message).at(&place));
+            };
+            let place = place.name(entry.name());
+            parsed.push(Stage::parse(entry.name(), entry.value, &context.at(place))?);
+        }
+        Ok(Self(parsed))
+    }
+
+    /// The new document, `_id` as it comes out of the stages.
+    pub(super) fn apply(&self, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
+        let mut here = document.to_buf();
+        for stage in &self.0 {
+            here = stage.apply(here.view())?;
+        }
+        Ok(here)
+    }
+}
+
+impl Stage {
+    fn parse(name: &str, value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        match name {
+            "$set" | "$addFields" => AddFields::parse(name, value, context).map(Self::AddFields),
+            "$project" => Projection::parse(value, context).map(Self::Project),
+            "$unset" => unset(value, context).map(Self::Project),
+            "$replaceWith" => Expression::parse(value, context).map(Self::ReplaceWith),
+            "$replaceRoot" => {
+                let object = value.as_object();
+                let new_root = object.filter(|o| o.len() == 1).and_then(|o| o.get("newRoot"));
+                let Some(new_root) = new_root else {
+                    let message = "$replaceRoot takes an object with the one field 'newRoot'";
+                    return Err(QueryError::location(40231, message).at(&context.place));
+                };
+                let place = context.place.name("newRoot");
+                Expression::parse(new_root, &context.at(place)).map(Self::ReplaceWith)
+            }
+            _ => {
+                let message = format!(
+                    "{name} is not allowed to be used within an update: $set, $addFields, $unset, $project, $replaceRoot \
+                     and $replaceWith are"
+                );
+                Err(QueryError::new("InvalidPipelineOperator", 168, message).at(&context.place))
+            }
+        }
+    }
+
+    fn apply(&self, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
+        match self {
+            Self::AddFields(fields) => fields.apply(document, Budget::default()),
+            Self::Project(projection) => {
+                let mut out = Builder::new();
+                projection.apply(document, &mut out)?;
+                Ok(JsonbBuf::from_valid(out.take()))
+            }
+            Self::ReplaceWith(expression) => {
+                let mut scope = Scope::new(document, Budget::default());
+                let value: Datum<'_> = expression.evaluate(&mut scope)?;
+                if value.is_object() {
+                    return value.to_buf();
+                }
+                let message = format!(
+                    "'newRoot' expression must evaluate to an object, but resulting value was of type {}",
+                    value.type_name()
+                );
+                Err(QueryError::location(40228, message))
+            }
+        }
+    }
+}
+
+/// `$unset` is an exclusion of the paths it names.
+fn unset(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Projection, QueryError> {
+    let wrong = |place: &Place<'_>, found: JsonbRef<'_>| {
+        let message = format!("$unset takes a path or an array of paths, not {}", kind(found));
+        QueryError::location(31002, message).at(place)
+    };
+    let paths: Vec<JsonbRef<'_>> = match value.as_array() {
+        Some(paths) if paths.is_empty() => {
+            let message = "$unset takes an array of at least one path";
+            return Err(QueryError::location(31119, message).at(&context.place));
+        }
+        Some(paths) => paths.iter().collect(),
+        None => vec![value],
+    };
+    let mut out = Builder::new();
+    out.begin_object();
+    for path in paths {
+        let Some(path) = path.as_str() else { return Err(wrong(&context.place, path)) };
+        out.field(path);
+        out.int32(0);
+    }
+    out.end_object().map_err(|e| QueryError::location(31249, e.to_string()).at(&context.place))?;
+    Projection::parse(JsonbRef::from_valid(out.bytes()), context)
+}

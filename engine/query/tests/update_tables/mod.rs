@@ -1,0 +1,7 @@
+//! The tables, a file for each group of operators.
+
+mod arrays;
+mod fields;
+mod pipelines;
+mod positional;
+mod upserts;
