@@ -30,8 +30,15 @@ pub struct Segment {
     meta: SegmentMeta,
     sections: Vec<SectionInfo>,
     touched: Vec<OnceLock<Section>>,
-    blocks: OnceLock<Vec<BlockEntry>>,
+    blocks: OnceLock<Blocks>,
     cache: Arc<BlockCache>,
+}
+
+/// Where the blocks lie; their first rows apart, so that a search stays within a few cache lines.
+#[derive(Debug)]
+struct Blocks {
+    first_rows: Vec<u32>,
+    entries: Vec<BlockEntry>,
 }
 
 impl Segment {
@@ -153,7 +160,7 @@ impl Segment {
         })
     }
 
-    fn blocks(&self) -> Result<&[BlockEntry]> {
+    fn blocks(&self) -> Result<&Blocks> {
         if let Some(blocks) = self.blocks.get() {
             return Ok(blocks);
         }
@@ -161,7 +168,8 @@ impl Segment {
         let rows_at = self.own(KIND_ROWS)?.1;
         let table = self.touch(index)?;
         let entries = decode_table(&self.name, info, table, self.meta.rows, rows_at)?;
-        Ok(self.blocks.get_or_init(|| entries))
+        let first_rows = entries.iter().map(|entry| entry.first_row).collect();
+        Ok(self.blocks.get_or_init(|| Blocks { first_rows, entries }))
     }
 
     /// How many blocks the rows are in.
@@ -170,7 +178,7 @@ impl Segment {
     /// `Corrupt`, `Io`.
     pub fn block_count(&self) -> Result<u32> {
         // The table holds each block's rows apart, so there are at most as many as rows.
-        self.blocks().map(|blocks| blocks.len() as u32)
+        self.blocks().map(|blocks| blocks.entries.len() as u32)
     }
 
     /// The block that holds `row`.
@@ -181,7 +189,7 @@ impl Segment {
         if row.get() >= self.meta.rows {
             return Err(Error::new(ErrorKind::Internal, format!("{} has no {row}", self.name)));
         }
-        let after = self.blocks()?.partition_point(|entry| entry.first_row <= row.get());
+        let after = self.blocks()?.first_rows.partition_point(|first| *first <= row.get());
         // The first block begins with row 0, so at least one is not after.
         Ok(after.saturating_sub(1) as u32)
     }
@@ -197,10 +205,10 @@ impl Segment {
 
     fn entry(&self, block: u32) -> Result<(&BlockEntry, Range<u32>)> {
         let blocks = self.blocks()?;
-        let Some(entry) = blocks.get(block as usize) else {
+        let Some(entry) = blocks.entries.get(block as usize) else {
             return Err(Error::new(ErrorKind::Internal, format!("{} has no block {block}", self.name)));
         };
-        let end = blocks.get(block as usize + 1).map_or(self.meta.rows, |next| next.first_row);
+        let end = blocks.first_rows.get(block as usize + 1).copied().unwrap_or(self.meta.rows);
         Ok((entry, entry.first_row..end))
     }
 
