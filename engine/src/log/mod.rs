@@ -9,8 +9,9 @@
 //!    (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
 //! 4. A record's wall time is never below that of the one before, whatever the wall clock does.
 //!
-//! Knows nothing of documents, collections or visibility. Reading order: `record.rs`, `file.rs`, `writer.rs` (append,
-//! write, sync), `pool.rs` (files ahead and files released), `reader.rs`, `recover.rs`, `cursor.rs`. Bytes: FORMAT.md.
+//! Knows nothing of documents, collections or visibility. Reading order: `record.rs`, `file.rs`, `state.rs` (where
+//! records go), `writer.rs` (append, write, sync), `pool.rs` (files ahead and files released), `reader.rs`,
+//! `recover.rs`, `cursor.rs`. Bytes: FORMAT.md.
 
 mod cursor;
 mod file;
@@ -20,6 +21,7 @@ mod reader;
 mod record;
 mod recover;
 mod salvage;
+mod state;
 mod stats;
 mod writer;
 

@@ -10,19 +10,16 @@
 use super::file::{BLOCK_BYTES, FileHeader, OpenFile};
 use super::pool::Pool;
 use super::queue::{Queue, Run};
-use super::record::{HEADER_BYTES, Header, KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload, record_bytes};
+use super::record::{KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload, record_bytes};
+use super::state::{Finished, SLACK_BYTES, State};
 use super::stats::{Counters, LogStats};
 use super::{LogEnd, LogFileInfo, LogOptions};
 use crate::ids::{LogFileId, Seq};
 use crate::io::Storage;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Kept free at the end of every file, so that a watermark always finds room.
-const SLACK_BYTES: u64 = record_bytes(0);
 
 /// Where a commit stands in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,31 +48,6 @@ pub struct Log {
     begun: AtomicU64,
     poison: OnceLock<String>,
     counters: Counters,
-}
-
-#[derive(Debug)]
-struct State {
-    current: Arc<OpenFile>,
-    current_first_seq: Seq,
-    /// Where the next record goes in `current`.
-    offset: u64,
-    /// The file after `current`, ready for use.
-    next: Option<Arc<OpenFile>>,
-    finished: VecDeque<Finished>,
-    last_seq: Seq,
-    last_wall_ms: u64,
-    /// The highest watermark in any record queued so far.
-    durable_noted: u64,
-    /// What the last `reserve` was promised.
-    reserved: u64,
-    queue: Queue,
-}
-
-#[derive(Debug)]
-struct Finished {
-    info: LogFileInfo,
-    /// Open when this run wrote it.
-    file: Option<Arc<OpenFile>>,
 }
 
 #[derive(Debug)]
@@ -441,65 +413,6 @@ fn poisoned(first: &str) -> Error {
          then start the database again"
     );
     Error::new(ErrorKind::Poisoned, message)
-}
-
-impl State {
-    fn fits(&self, need: u64) -> bool {
-        self.offset + need + SLACK_BYTES <= self.current.len
-    }
-
-    /// Whether a watermark fits without taking away what `reserve` has promised.
-    fn fits_watermark(&self) -> bool {
-        let promised_here = self.reserved > 0 && self.fits(self.reserved);
-        let keep = if promised_here { self.reserved + SLACK_BYTES } else { 0 };
-        self.offset + SLACK_BYTES + keep <= self.current.len
-    }
-
-    /// Whether there is room for a record of `need` bytes in the current or the next file.
-    fn reserve(&mut self, need: u64) -> bool {
-        let next = |file: &Arc<OpenFile>| BLOCK_BYTES as u64 + need + SLACK_BYTES <= file.len;
-        let room = self.fits(need) || self.next.as_ref().is_some_and(next);
-        if room {
-            self.reserved = need;
-        }
-        room
-    }
-
-    fn info(&self) -> LogFileInfo {
-        LogFileInfo {
-            id: self.current.id,
-            first_seq: self.current_first_seq,
-            last_seq: self.last_seq,
-            bytes: self.current.len,
-            used_bytes: self.offset,
-        }
-    }
-
-    fn begin_run(&mut self, header: Option<FileHeader>) {
-        self.queue.runs.push(Run::new(Arc::clone(&self.current), header, self.offset, self.last_seq));
-    }
-
-    /// Puts the record of `last_seq` into the queue.
-    fn queue_record(&mut self, kind: u8, durable: u64, payload: Payload) {
-        let header = Header {
-            seq: self.last_seq.get(),
-            durable,
-            wall_ms: self.last_wall_ms,
-            // `reserve` has refused what does not fit.
-            payload_len: u32::try_from(payload.len()).expect("a payload is within PAYLOAD_BYTES_MAX"),
-            payload_crc: payload.crc(),
-            kind,
-        };
-        if self.queue.runs.is_empty() {
-            self.begin_run(None);
-        }
-        let encoded = header.encode(self.current.epoch, self.offset);
-        let bytes = record_bytes(payload.len());
-        let padding = bytes as usize - HEADER_BYTES - payload.len();
-        self.offset += bytes;
-        self.durable_noted = self.durable_noted.max(durable);
-        self.queue.push(&encoded, payload, padding, self.last_seq);
-    }
 }
 
 impl Log {
