@@ -1,9 +1,10 @@
 //! Expressions by family, as tables: expression, document, value. Expected values are those of MongoDB's manual.
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
+#![allow(clippy::disallowed_methods, reason = "integration tests read files of the repository")]
 
 use quarrydb_jsonb::{JsonbBuf, Style, parse, print};
 use quarrydb_query::ParseContext;
-use quarrydb_query::expr::{Budget, Expression};
+use quarrydb_query::expr::{Budget, Expression, operator_names};
 
 mod expression_tables;
 
@@ -48,4 +49,34 @@ fn check(rows: &[(&str, &str, &str)]) {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Each example of LANGUAGE.md: a line in a block `expression`, with its block's document.
+fn language_examples() -> Vec<(String, String, String)> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/LANGUAGE.md")).unwrap();
+    let (mut examples, mut document, mut inside) = (Vec::new(), "{}".to_owned(), false);
+    for line in text.lines() {
+        if line == "```expression" {
+            inside = true;
+            "{}".clone_into(&mut document);
+        } else if line.starts_with("```") {
+            inside = false;
+        } else if inside && let Some(rest) = line.strip_prefix("doc ") {
+            rest.clone_into(&mut document);
+        } else if inside {
+            let (expression, value) = line.split_once(" -> ").unwrap_or_else(|| panic!("no arrow in {line}"));
+            examples.push((expression.to_owned(), document.clone(), value.to_owned()));
+        }
+    }
+    examples
+}
+
+#[test]
+fn every_example_of_the_language_runs_and_every_operator_has_one() {
+    let examples = language_examples();
+    check(&examples.iter().map(|(e, d, v)| (&**e, &**d, &**v)).collect::<Vec<_>>());
+    let mut without: Vec<_> =
+        operator_names().filter(|name| !examples.iter().any(|(e, ..)| e.contains(&format!("\"{name}\"")))).collect();
+    without.sort_unstable();
+    assert!(without.is_empty(), "no example of {without:?}");
 }

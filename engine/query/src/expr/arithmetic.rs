@@ -5,6 +5,7 @@
 
 use super::datum::Datum;
 use super::registry::{ANY, Arguments, ONE, Operator, Shape, TWO};
+use super::statistics::Sum;
 use crate::QueryError;
 use crate::decimal::{self, Round};
 use crate::number::{Number, Operation};
@@ -29,12 +30,6 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator { name: "$log10", shape: ONE, run: log10 },
     Operator { name: "$log", shape: TWO, run: log },
     Operator { name: "$pow", shape: TWO, run: pow },
-    Operator { name: "$sum", shape: ANY, run: sum },
-    Operator { name: "$avg", shape: ANY, run: average },
-    Operator { name: "$min", shape: ANY, run: minimum },
-    Operator { name: "$max", shape: ANY, run: maximum },
-    Operator { name: "$stdDevPop", shape: ANY, run: deviation_population },
-    Operator { name: "$stdDevSamp", shape: ANY, run: deviation_sample },
 ];
 
 /// `a op b`; an int64 that overflows becomes a double.
@@ -87,77 +82,6 @@ fn shifted(date: i64, by: Number, sign: i64) -> Result<i64, QueryError> {
     };
     let by = by.and_then(|by| by.checked_mul(sign)).ok_or_else(overflow)?;
     date.checked_add(by).ok_or_else(overflow)
-}
-
-/// A sum that is exact in integers as long as only integers come, and compensated in doubles (Neumaier 1974).
-#[derive(Debug)]
-pub(super) struct Sum {
-    integers: i128,
-    double: f64,
-    compensation: f64,
-    decimal: Option<Decimal128>,
-    widest: u8,
-}
-
-impl Default for Sum {
-    fn default() -> Self {
-        Self { integers: 0, double: 0.0, compensation: 0.0, decimal: None, widest: 0 }
-    }
-}
-
-impl Sum {
-    pub(super) fn add(&mut self, n: Number) {
-        match n {
-            Number::Int32(n) => self.integers += i128::from(n),
-            Number::Int64(n) => {
-                self.integers += i128::from(n);
-                self.widest = self.widest.max(1);
-            }
-            Number::Double(n) => {
-                self.widest = self.widest.max(2);
-                self.add_double(n);
-            }
-            Number::Decimal(n) => {
-                self.widest = 3;
-                self.decimal = Some(self.decimal.map_or(n, |d| decimal::add(d, n)));
-            }
-        }
-    }
-
-    fn add_double(&mut self, n: f64) {
-        let t = self.double + n;
-        if t.is_finite() {
-            self.compensation +=
-                if self.double.abs() >= n.abs() { (self.double - t) + n } else { (n - t) + self.double };
-        }
-        self.double = t;
-    }
-
-    pub(super) fn finish(mut self) -> Number {
-        match self.widest {
-            0 | 1 => match (i32::try_from(self.integers), i64::try_from(self.integers)) {
-                (Ok(n), _) if self.widest == 0 => Number::Int32(n),
-                (_, Ok(n)) => Number::Int64(n),
-                _ => Number::Double(self.integers as f64),
-            },
-            2 => {
-                self.add_double(self.integers as f64);
-                let total = self.double + self.compensation;
-                Number::Double(if total.is_nan() { self.double } else { total })
-            }
-            _ => {
-                let mut total = self.decimal.unwrap_or_else(|| decimal::from_i64(0));
-                if self.integers != 0 {
-                    let n = decimal::from_parts(self.integers < 0, self.integers.unsigned_abs(), 0);
-                    total = decimal::add(total, n);
-                }
-                if self.double != 0.0 || self.compensation != 0.0 {
-                    total = decimal::add(total, decimal::from_f64(self.double + self.compensation));
-                }
-                Number::Decimal(total)
-            }
-        }
-    }
 }
 
 fn subtract<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
@@ -502,84 +426,4 @@ fn pow<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         });
     }
     Ok(Datum::double(base.to_f64().powf(exponent.to_f64())))
-}
-
-/// The values that an accumulator works on: the elements of its one array, or its arguments.
-pub(super) fn operands<'a>(args: &mut Arguments<'_, 'a>) -> Vec<Datum<'a>> {
-    if args.len() == 1
-        && let Some(elements) = args.get(0).elements()
-    {
-        return elements.collect();
-    }
-    args.take_all()
-}
-
-fn sum<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    let mut sum = Sum::default();
-    for n in operands(args).iter().filter_map(Datum::as_number) {
-        sum.add(n);
-    }
-    Ok(Datum::Number(sum.finish()))
-}
-
-fn average<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    let mut sum = Sum::default();
-    let mut count = 0_i64;
-    for n in operands(args).iter().filter_map(Datum::as_number) {
-        sum.add(n);
-        count += 1;
-    }
-    if count == 0 {
-        return Ok(Datum::Null);
-    }
-    Ok(match sum.finish() {
-        Number::Decimal(total) => Datum::decimal(decimal::div(total, decimal::from_i64(count))),
-        total => Datum::double(total.to_f64() / count as f64),
-    })
-}
-
-fn extreme<'a>(args: &mut Arguments<'_, 'a>, wanted: std::cmp::Ordering) -> Outcome<'a> {
-    let mut best: Option<Datum<'a>> = None;
-    for value in operands(args) {
-        if value.is_nullish() {
-            continue;
-        }
-        let better = match &best {
-            None => true,
-            Some(best) => value.compare(best)? == wanted,
-        };
-        if better {
-            best = Some(value);
-        }
-    }
-    Ok(best.unwrap_or(Datum::Null))
-}
-
-fn minimum<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    extreme(args, std::cmp::Ordering::Less)
-}
-
-fn maximum<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    extreme(args, std::cmp::Ordering::Greater)
-}
-
-fn deviation<'a>(args: &mut Arguments<'_, 'a>, sample: bool) -> Outcome<'a> {
-    // Welford's method (Knuth, TAOCP 2, 4.2.2).
-    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for n in operands(args).iter().filter_map(Datum::as_number) {
-        count += 1.0;
-        let delta = n.to_f64() - mean;
-        mean += delta / count;
-        squares += delta * (n.to_f64() - mean);
-    }
-    let divisor = if sample { count - 1.0 } else { count };
-    Ok(if divisor <= 0.0 { Datum::Null } else { Datum::double((squares / divisor).sqrt()) })
-}
-
-fn deviation_population<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    deviation(args, false)
-}
-
-fn deviation_sample<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    deviation(args, true)
 }

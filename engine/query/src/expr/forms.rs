@@ -12,7 +12,7 @@ use quarrydb_jsonb::{JsonbRef, ObjectRef};
 type Parsed = Result<Expr, QueryError>;
 
 /// Names that `parse` knows; the rest is in the registry.
-const FORMS: [&str; 18] = [
+pub(super) const FORMS: [&str; 18] = [
     "$and",
     "$or",
     "$cond",

@@ -26,6 +26,7 @@ mod registry;
 mod scope;
 mod set;
 mod size;
+mod statistics;
 mod string;
 mod trig;
 
@@ -39,6 +40,11 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 /// A parsed expression.
 #[derive(Debug)]
 pub struct Expression(Expr);
+
+/// The names of all operators, in no order.
+pub fn operator_names() -> impl Iterator<Item = &'static str> {
+    registry::names().chain(forms::FORMS)
+}
 
 impl Expression {
     /// Parses a value of a body.

@@ -46,7 +46,7 @@ impl<'a> Merged<'a> {
 
 fn merge<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     let mut merged = Merged::new();
-    for argument in super::arithmetic::operands(args) {
+    for argument in super::statistics::operands(args) {
         if argument.is_nullish() {
             continue;
         }

@@ -5,7 +5,8 @@
 use super::datum::Datum;
 use super::scope::Scope;
 use super::{
-    arithmetic, array, bits, calendar_ops, compare, convert, date_format, date_math, object, set, size, string, trig,
+    arithmetic, array, bits, calendar_ops, compare, convert, date_format, date_math, object, set, size, statistics,
+    string, trig,
 };
 use crate::QueryError;
 use std::collections::HashMap;
@@ -107,7 +108,7 @@ impl<'a> Arguments<'_, 'a> {
 }
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> = LazyLock::new(|| {
-    let families: [&'static [Operator]; 13] = [
+    let families: [&'static [Operator]; 14] = [
         arithmetic::OPERATORS,
         array::OPERATORS,
         bits::OPERATORS,
@@ -119,6 +120,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> = LazyLock::n
         object::OPERATORS,
         set::OPERATORS,
         size::OPERATORS,
+        statistics::OPERATORS,
         string::OPERATORS,
         trig::OPERATORS,
     ];
