@@ -56,8 +56,8 @@ soak: ## long tests, and 50 rounds of killing the server under 8 writers (ROUNDS
 fuzz: ## one fuzz target (TARGET=jsonb_parse TIME=60); needs nightly and cargo-fuzz
 	cd engine && $(CARGO) +nightly fuzz run $(or $(TARGET),jsonb_parse) -- -max_total_time=$(or $(TIME),60)
 
-golden: ## write golden files of formats that have none yet; never overwrites one
-	QUARRYDB_GOLDEN=write $(CARGO) test --workspace golden
+golden: ## hold every format to its golden files, which are written once and never again
+	$(CARGO) test --workspace --lib --tests golden
 
 miri: ## the document format under Miri; needs nightly with miri
 	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p quarrydb-jsonb --lib
