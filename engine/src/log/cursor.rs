@@ -41,6 +41,8 @@ struct Place {
     file: Arc<OpenFile>,
     window: Window,
     offset: u64,
+    /// The last commit to read in this file.
+    last_seq: Seq,
 }
 
 impl Log {
@@ -76,9 +78,10 @@ impl LogCursor {
                 Some(place) => place,
                 None => self.open(log)?,
             };
-            let Some(record) = place.step()? else {
+            let record = if self.next_seq > place.last_seq { None } else { place.step()? };
+            let Some(record) = record else {
                 // It is written, so it stands in a later file, or the bytes here are not what was written.
-                let later = log.file_of(self.next_seq)?.ok_or_else(|| self.gone())?;
+                let (later, _) = log.file_of(self.next_seq)?.ok_or_else(|| self.gone())?;
                 if later.id == place.file.id {
                     let what = format!("{} was written here and is not to be found", self.next_seq);
                     return Err(Error::corrupt(place.file.file.name(), place.offset, what));
@@ -100,15 +103,15 @@ impl LogCursor {
 
     /// Goes to the beginning of the file in which the next commit stands.
     fn open(&self, log: &Log) -> Result<Place> {
-        let file = match log.file_of(self.next_seq) {
-            Ok(Some(file)) => file,
+        let (file, last_seq) = match log.file_of(self.next_seq) {
+            Ok(Some(found)) => found,
             Ok(None) => return Err(self.gone()),
             // Released between being looked up and being opened.
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.gone()),
             Err(error) => return Err(error),
         };
         let window = Window::with_step(Arc::clone(&file.file), STEP_BYTES)?;
-        Ok(Place { file, window, offset: BLOCK_BYTES as u64 })
+        Ok(Place { file, window, offset: BLOCK_BYTES as u64, last_seq })
     }
 }
 

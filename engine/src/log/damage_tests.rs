@@ -187,6 +187,40 @@ fn damage_below_the_watermark_names_file_and_offset_and_above_it_is_a_tail() {
     assert_eq!(read(&marked, NO_FLOOR).unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
+/// A record is unreadable at one start, is left out as unsynced, and commits are written in its place; at the next
+/// start it reads well again. The later ones stand.
+#[test]
+fn a_tail_once_left_out_stays_out_when_it_reads_well_again() {
+    let storage = MemoryStorage::new();
+    let (log, _) = open(&storage, NO_FLOOR).unwrap();
+    (1..=6).for_each(|seq| append(&log, seq).unwrap());
+    log.write().unwrap();
+    let bytes = storage.bytes("log-1.qlog").unwrap();
+    let mut damaged = bytes.clone();
+    let fourth: usize = (1..=3).map(|seq| 48 + content(seq).len().next_multiple_of(8)).sum();
+    damaged[4096 + fourth + 50] ^= 1;
+    storage.put("log-1.qlog", &damaged);
+    let (log, (seqs, ..)) = open(&storage, NO_FLOOR).unwrap();
+    assert_eq!(seqs, [1, 2, 3]);
+    for seq in 4..=5 {
+        log.reserve(5).unwrap();
+        log.append(Seq::from_raw(seq), 0, 9, Payload::new(b"later".to_vec()));
+    }
+    log.close().unwrap();
+    storage.put("log-1.qlog", &bytes);
+    let mut kinds = Vec::new();
+    let (end, report) = recover(&storage, &options(), NO_FLOOR, &mut |record| {
+        kinds.push(record.kind);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((end.last_seq.get(), kinds.as_slice(), report.cut), (5, &[2, 3, 1, 9, 9][..], None));
+    let log = Log::open(std::sync::Arc::new(storage), options(), end).unwrap();
+    let mut cursor = log.read_from(Seq::from_raw(2)).unwrap();
+    let read: Vec<u8> = std::iter::from_fn(|| cursor.next(&log, log.durable()).unwrap()).map(|r| r.kind).collect();
+    assert_eq!(read, [3, 1, 9, 9]);
+}
+
 #[test]
 fn a_missing_file_is_named() {
     let commits = 60;

@@ -109,14 +109,19 @@ pub fn recover(
     let mut walk = Walk { options, floor, last: None, wall_ms: 0, report: RecoveryReport::default(), stop: None };
     // Files not in use that were passed since the last one in use.
     let mut passed: Vec<&Candidate> = Vec::new();
-    for candidate in &candidates {
+    for (index, candidate) in candidates.iter().enumerate() {
         let Block::Header(header) = &candidate.block else {
             passed.push(candidate);
             continue;
         };
         walk.follow(candidate, header, &passed)?;
         end.leftovers.extend(passed.drain(..).map(|c| (c.name.clone(), c.len)));
-        end.files.push(walk.read(storage, candidate, header, apply)?);
+        let superseded_from =
+            candidates.get(index + 1..).unwrap_or_default().iter().find_map(|later| match &later.block {
+                Block::Header(header) => Some(header.first_seq),
+                Block::Unused | Block::Damaged(_) => None,
+            });
+        end.files.push(walk.read(storage, candidate, header, superseded_from, apply)?);
     }
     for candidate in passed {
         refuse_records_without_header(storage, options, candidate)?;
@@ -235,12 +240,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Gives the records of one file to `apply`, up to the first place where none stands.
+    /// Gives the records of one file to `apply`, up to the first place where none stands, or to where the next file
+    /// begins: an earlier recovery may have found a bad record here that reads well now (the disk, or a cable, has
+    /// recovered too), and commits have been built on what it left out.
     fn read(
         &mut self,
         storage: &dyn Storage,
         candidate: &Candidate,
         header: &FileHeader,
+        superseded_from: Option<Seq>,
         apply: &mut dyn FnMut(RecordRef<'_>) -> Result<()>,
     ) -> Result<LogFileInfo> {
         let mut window = Window::new(storage.open(&candidate.name)?)?;
@@ -258,6 +266,9 @@ impl Walk<'_> {
             let commit = record.kind != KIND_WATERMARK;
             if seq != if commit { last.next() } else { last } {
                 break Some("a record is out of order");
+            }
+            if commit && superseded_from.is_some_and(|from| seq >= from) {
+                break None;
             }
             if commit {
                 let payload = payload(&mut window, &record, offset)?;

@@ -421,24 +421,26 @@ impl Log {
         self.written.lock().seq
     }
 
-    /// The file in which `seq` stands or will stand, or nothing when it has been released.
-    pub(super) fn file_of(&self, seq: Seq) -> Result<Option<Arc<OpenFile>>> {
+    /// The file in which `seq` stands or will stand, or nothing when it has been released. With it the last commit to
+    /// read there: what stands behind it in a file of an earlier run was left out by recovery.
+    pub(super) fn file_of(&self, seq: Seq) -> Result<Option<(Arc<OpenFile>, Seq)>> {
+        let unbounded = Seq::from_raw(u64::MAX);
         let info = {
             let state = self.state.lock();
             if seq >= state.current_first_seq {
-                return Ok(Some(Arc::clone(&state.current)));
+                return Ok(Some((Arc::clone(&state.current), unbounded)));
             }
             // Files without a commit share their first `Seq` with the next: the last such one it is.
             let found = state.finished.iter().rev().find(|finished| finished.info.first_seq <= seq);
             match found {
                 None => return Ok(None),
-                Some(Finished { file: Some(file), .. }) => return Ok(Some(Arc::clone(file))),
+                Some(Finished { file: Some(file), .. }) => return Ok(Some((Arc::clone(file), unbounded))),
                 Some(Finished { info, file: None }) => *info,
             }
         };
         // Of an earlier run. It may be released at this moment, then it is gone or stays readable by this handle.
         let file = self.storage.open(&super::file::file_name(info.id))?;
         let epoch = super::file::epoch(self.options.database, info.id);
-        Ok(Some(Arc::new(OpenFile { id: info.id, epoch, len: info.bytes, file })))
+        Ok(Some((Arc::new(OpenFile { id: info.id, epoch, len: info.bytes, file }), info.last_seq)))
     }
 }
