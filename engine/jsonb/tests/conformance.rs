@@ -243,12 +243,12 @@ fn large_texts_take_linear_time() {
     let v = parse(flat.as_bytes()).unwrap();
     assert_eq!(v.view().get("key499999").and_then(JsonbRef::as_i64), Some(499_999));
     validate(v.as_bytes()).unwrap();
-    let string = format!("\"{}\\n{}\"", "a".repeat(8_000_000), "\\\"".repeat(4_000_000));
+    let string = format!("\"{}\\n{}\"", "a".repeat(16_000_000), "\\\"".repeat(500_000));
     let v = parse(string.as_bytes()).unwrap();
-    assert_eq!(v.view().as_str().map(str::len), Some(12_000_001));
+    assert_eq!(v.view().as_str().map(str::len), Some(16_500_001));
     assert_eq!(printed(v.view(), Style::Relaxed).len(), string.len());
     // Many documents with a fault each, on many lines.
-    let body = format!("{{\"documents\":[\n{}\n{{}}]}}", "{\"a\":1,\n\"a\":2},\n".repeat(200_000));
+    let body = format!("{{\"documents\":[\n{}\n{{}}]}}", "{\"a\":1,\n\"a\":2},\n".repeat(50_000));
     let mut out = Builder::new();
     let (mut faults, mut last) = (0, 0);
     parse_body(body.as_bytes(), "documents", &mut out, &mut || [1; 12], &mut |d| {
@@ -257,10 +257,24 @@ fn large_texts_take_linear_time() {
         }
     })
     .unwrap();
-    assert_eq!((faults, last), (200_000, 400_001));
+    assert_eq!((faults, last), (50_000, 100_001));
     // Many wrong wrappers in one document.
-    let wrong = format!("{{\"a\":[{}0]}}", "{\"$oid\":5},".repeat(300_000));
+    let wrong = format!("{{\"a\":[{}0]}}", "{\"$oid\":5},".repeat(50_000));
     assert_eq!(document_error(&wrong).path(), "a.0");
     let deep = format!("{{\"a\":{}1{}}}", "[{\"$date\":".repeat(90), "}]".repeat(90));
     assert_eq!(document_error(&deep).kind(), ErrorKind::BadWrapper);
+}
+
+#[test]
+fn the_deepest_values_fit_a_small_stack() {
+    // Worker threads have 2 MiB: what is nested as deep as allowed must leave them half of it even unoptimised (128 KiB do otherwise).
+    let deep = format!("{}1{}", "{\"a\":[".repeat(100), "]}".repeat(100));
+    let work = move || {
+        let v = parse(deep.as_bytes()).unwrap();
+        validate(v.as_bytes()).unwrap();
+        assert_eq!(printed(v.view(), Style::Relaxed), deep.as_bytes());
+        // 200 containers of five bytes each, a type byte, a name of one letter and a NUL in each, and an int32.
+        assert_eq!(quarrydb_jsonb::bson_size(v.view()), 200 * 5 + 200 * 3 + 4);
+    };
+    std::thread::Builder::new().stack_size(1024 * 1024).spawn(work).unwrap().join().unwrap();
 }

@@ -25,10 +25,23 @@ pub(super) const NAME_CHUNK: usize = 32;
 /// How many names ahead are looked at when one is not where it was: fields that this document does not have.
 const SKIP_MAX: usize = 3;
 
+/// After so many documents it is decided whether learning pays.
+const WINDOW_DOCUMENTS: u32 = 64;
+/// It does not where as many objects as this in a window were unlike the last of their kind.
+const RELEARNED_MAX: u32 = 16;
+/// Then what is known stays as it is for so many documents.
+const FROZEN_DOCUMENTS: u32 = 1024;
+
 /// All that is remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     shapes: Vec<Shape>,
+    /// Documents until the window or the frozen time ends.
+    documents_left: u32,
+    /// Objects in this window whose known names were given up for others.
+    relearned: u32,
+    /// Learning costs more than it brings: documents of many kinds alternate.
+    frozen: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +109,15 @@ fn halves(bytes: &[u8; NAME_CHUNK]) -> [u128; 2] {
 impl Shapes {
     /// The shape of whole documents. Called when nothing is being read: forgets all where there is no room left.
     pub(super) fn root(&mut self) -> ShapeId {
-        if self.shapes.len() >= SHAPES_MAX {
+        match self.documents_left.checked_sub(1) {
+            Some(left) => self.documents_left = left,
+            None => {
+                self.frozen = self.relearned > RELEARNED_MAX;
+                self.documents_left = if self.frozen { FROZEN_DOCUMENTS } else { WINDOW_DOCUMENTS };
+                self.relearned = 0;
+            }
+        }
+        if self.shapes.len() >= SHAPES_MAX && !self.frozen {
             self.shapes.clear();
         }
         if self.shapes.is_empty() {
@@ -134,19 +155,18 @@ impl Shapes {
         names.iter().take(1 + SKIP_MAX).position(same).map(|skipped| index + skipped)
     }
 
-    /// Makes sure that the first name of a shape is `name`.
-    pub(super) fn expect_first(&mut self, id: ShapeId, name: &[u8]) {
-        if self.find_name(id, 0, name) != Some(0) {
-            self.learn(id, 0, name, true);
-        }
+    /// Makes `name` the first name of a shape; false where it cannot be.
+    pub(super) fn expect_first(&mut self, id: ShapeId, name: &[u8]) -> bool {
+        self.find_name(id, 0, name) == Some(0) || self.learn(id, 0, name, true)
     }
 
     /// Remembers that `name` stands at `index`, and forgets what was known after it. False where it is not remembered.
     pub(super) fn learn(&mut self, id: ShapeId, index: usize, name: &[u8], plain: bool) -> bool {
         let Some(shape) = self.shapes.get_mut(id) else { return false };
-        if index > shape.names.len() {
+        if index > shape.names.len() || self.frozen {
             return false;
         }
+        self.relearned += u32::from(index < shape.names.len());
         shape.names.truncate(index);
         shape.order.clear();
         if !plain || name.len() > NAME_LEN_MAX || index >= NAMES_MAX {

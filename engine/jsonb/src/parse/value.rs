@@ -167,7 +167,7 @@ impl Parser<'_> {
         if !self.text.get(name..).is_some_and(|text| text.starts_with(b"\"_id\"")) {
             self.out.extend_from_slice(&RESERVED_ID);
             self.names.push(NameKey { prefix: ID_PREFIX, at: 0 });
-            self.shapes.expect_first(shape, b"_id");
+            open.exact = self.shapes.expect_first(shape, b"_id");
             open.next = 1;
         }
         let reserved = open.next == 1;
