@@ -35,3 +35,6 @@ pub const ARRAY_PADDING_MAX: usize = 1_500_000;
 
 /// Stages of one pipeline, as in MongoDB.
 pub const PIPELINE_STAGES_MAX: usize = 1000;
+
+/// Array filters of one update: each is asked about each element of an array.
+pub const ARRAY_FILTERS_MAX: usize = 256;

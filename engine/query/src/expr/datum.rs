@@ -8,7 +8,7 @@
 use super::scope::Scope;
 use crate::QueryError;
 use crate::number::Number;
-use quarrydb_jsonb::{ArrayRef, Builder, Decimal128, JsonbBuf, JsonbRef, Kind, NULL, ObjectRef, Value};
+use quarrydb_jsonb::{ArrayRef, Builder, Decimal128, JsonbBuf, JsonbRef, Kind, NULL, ObjectRef, Value, type_rank};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -428,9 +428,15 @@ impl<'a> Datum<'a> {
             return Ok(a.cmp(b));
         }
         if let (Self::Number(a), Self::Number(b)) = (self, other)
-            && let (Some(a), Some(b)) = (a.as_i64(), b.as_i64())
+            && let Some(order) = a.compare_fast(*b)
         {
-            return Ok(a.cmp(&b));
+            return Ok(order);
+        }
+        if let (Some(a), Some(b)) = (self.kind(), other.kind()) {
+            let order = type_rank(a).cmp(&type_rank(b));
+            if order.is_ne() {
+                return Ok(order);
+            }
         }
         let is_min_key = |d: &Self| d.kind() == Some(Kind::MinKey);
         Ok(match (self, other) {

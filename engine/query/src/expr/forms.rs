@@ -4,7 +4,7 @@
 //! or unknown stand here. Next: `evaluate.rs`.
 
 use super::ast::{Call, ConvertCall, DateFromStringCall, Expr};
-use super::parse::{Parser, check_variable_name, fold};
+use super::parse::{Parser, check_variable_name};
 use super::{array, regex, registry};
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, ObjectRef};
@@ -38,8 +38,8 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
     Some(match name {
         "$literal" | "$const" => Ok(Expr::Constant(operand.to_buf())),
         "$expr" => p.expression(operand, place),
-        "$and" => many(p, name, operand, 0, place).and_then(|a| fold_all(Expr::And(a))),
-        "$or" => many(p, name, operand, 0, place).and_then(|a| fold_all(Expr::Or(a))),
+        "$and" => many(p, name, operand, 0, place).map(|a| fold_all(p, Expr::And(a))),
+        "$or" => many(p, name, operand, 0, place).map(|a| fold_all(p, Expr::Or(a))),
         "$ifNull" => if_null(p, operand, place),
         "$cond" => cond(p, operand, place),
         "$switch" => switch(p, operand, place),
@@ -143,13 +143,13 @@ fn many(
 }
 
 /// Folds a node whose parts are all constant.
-fn fold_all(e: Expr) -> Parsed {
+fn fold_all(p: &mut Parser, e: Expr) -> Expr {
     let constant = match &e {
         Expr::And(a) | Expr::Or(a) | Expr::IfNull(a) => a.iter().all(|e| matches!(e, Expr::Constant(_))),
         Expr::Cond(a) => a.iter().all(|e| matches!(e, Expr::Constant(_) | Expr::Missing)),
         _ => false,
     };
-    if constant { fold(e) } else { Ok(e) }
+    if constant { p.fold(e) } else { e }
 }
 
 fn if_null(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
@@ -158,7 +158,7 @@ fn if_null(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
         let message = format!("$ifNull needs at least two arguments, had: {}", arguments.len());
         return Err(QueryError::location(1_257_300, message).at(place));
     }
-    fold_all(Expr::IfNull(arguments))
+    Ok(fold_all(p, Expr::IfNull(arguments)))
 }
 
 fn cond(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
@@ -168,7 +168,7 @@ fn cond(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
     };
     let mut arguments = arguments.into_iter().flatten();
     match (arguments.next(), arguments.next(), arguments.next()) {
-        (Some(a), Some(b), Some(c)) => fold_all(Expr::Cond(Box::new([a, b, c]))),
+        (Some(a), Some(b), Some(c)) => Ok(fold_all(p, Expr::Cond(Box::new([a, b, c])))),
         _ => Err(QueryError::location(16020, "$cond takes exactly 3 arguments").at(place)),
     }
 }
@@ -359,5 +359,5 @@ fn sort_array(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parse
     let constant = matches!(input, Expr::Constant(_));
     let arguments = vec![Some(input), Some(Expr::Constant(by.to_buf()))];
     let call = Expr::Call(Box::new(Call { operator, arguments }));
-    if constant { fold(call) } else { Ok(call) }
+    Ok(if constant { p.fold(call) } else { call })
 }

@@ -21,14 +21,31 @@ pub(super) struct Parser {
     /// Variables in scope; the position is the slot.
     variables: Vec<Box<str>>,
     depth: usize,
+    /// Regular expressions compiled so far: the more, the less room for each.
+    pub(super) patterns: usize,
+    /// What folding constants may still take.
+    fold_steps: u64,
+    fold_bytes: usize,
 }
+
+/// What folding may take in one query: beyond that expressions stay as they are.
+const FOLD_STEPS_MAX: u64 = 1 << 22;
+const FOLD_BYTES_MAX: usize = 16 << 20;
 
 /// Arrays and objects of more elements are searched for `$` before they are taken apart.
 const LOOK_BEFORE_PARSING: usize = 64;
 
 impl Parser {
     pub(super) fn new(context: &ParseContext<'_>) -> Result<Self, QueryError> {
-        let mut parser = Self { now_ms: context.now_ms, constants: Vec::new(), variables: Vec::new(), depth: 0 };
+        let mut parser = Self {
+            now_ms: context.now_ms,
+            constants: Vec::new(),
+            variables: Vec::new(),
+            depth: 0,
+            patterns: 0,
+            fold_steps: FOLD_STEPS_MAX,
+            fold_bytes: FOLD_BYTES_MAX,
+        };
         let Some(variables) = context.variables else { return Ok(parser) };
         let root = Place::root("let");
         let Some(variables) = variables.as_object() else {
@@ -141,7 +158,7 @@ impl Parser {
             items.push(self.expression(item, &place.index(i))?);
         }
         if items.iter().all(|i| matches!(i, Expr::Constant(_))) {
-            return fold(Expr::Array(items));
+            return Ok(self.fold(Expr::Array(items)));
         }
         Ok(Expr::Array(items))
     }
@@ -170,7 +187,7 @@ impl Parser {
             fields.push((field.name().into(), self.expression(field.value, &place)?));
         }
         if fields.iter().all(|(_, e)| matches!(e, Expr::Constant(_))) {
-            return fold(Expr::Object(fields));
+            return Ok(self.fold(Expr::Object(fields)));
         }
         Ok(Expr::Object(fields))
     }
@@ -214,7 +231,7 @@ impl Parser {
         }
         let constant = arguments.iter().flatten().all(|e| matches!(e, Expr::Constant(_) | Expr::Missing));
         let call = Expr::Call(Box::new(Call { operator, arguments }));
-        if constant { fold(call) } else { Ok(call) }
+        Ok(if constant { self.fold(call) } else { call })
     }
 
     /// Arguments in an array, or one alone.
@@ -270,6 +287,25 @@ impl Parser {
         Ok(arguments)
     }
 
+    /// An expression of constants by its value. One that fails is kept: it fails where it is evaluated, if it is.
+    pub(super) fn fold(&mut self, e: Expr) -> Expr {
+        let budget = Budget { bytes: self.fold_bytes, steps: self.fold_steps, go_on: None };
+        let folded = {
+            let mut scope = Scope::new(NULL, budget);
+            let value = evaluate(&e, &mut scope);
+            self.fold_steps = self.fold_steps.saturating_sub(scope.steps());
+            match value {
+                Ok(v) if v.kind().is_none() => Some(Expr::Missing),
+                Ok(v) => v.to_buf().ok().map(Expr::Constant),
+                Err(_) => None,
+            }
+        };
+        if let Some(Expr::Constant(value)) = &folded {
+            self.fold_bytes = self.fold_bytes.saturating_sub(value.as_bytes().len());
+        }
+        folded.unwrap_or(e)
+    }
+
     /// Runs `parse` with `names` bound; gives the slot of the first beside its result.
     pub(super) fn with_variables<T>(
         &mut self,
@@ -302,22 +338,6 @@ fn constant_path(value: &JsonbBuf, path: &Path) -> Expr {
         Ok(v) if v.kind().is_some() => v.to_buf().map_or(Expr::Missing, Expr::Constant),
         _ => Expr::Missing,
     }
-}
-
-/// An expression of constants by its value. One that fails is kept: it fails where it is evaluated, if it is.
-pub(super) fn fold(e: Expr) -> Result<Expr, QueryError> {
-    const FOLD_BYTES_MAX: usize = 1 << 20;
-    const FOLD_STEPS_MAX: u64 = 1 << 16;
-    let budget = Budget { bytes: FOLD_BYTES_MAX, steps: FOLD_STEPS_MAX, go_on: None };
-    let folded = {
-        let mut scope = Scope::new(NULL, budget);
-        match evaluate(&e, &mut scope) {
-            Ok(v) if v.kind().is_none() => Some(Expr::Missing),
-            Ok(v) => v.to_buf().ok().map(Expr::Constant),
-            Err(_) => None,
-        }
-    };
-    Ok(folded.unwrap_or(e))
 }
 
 /// Whether a value holds nothing that an expression would not take literally.

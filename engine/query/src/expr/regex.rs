@@ -50,14 +50,18 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
             Some(Expr::Constant(options)) => Datum::from(options.view()),
             _ => Datum::Missing,
         };
-        let compiled = compile(name, &Datum::from(pattern.view()), &options).map_err(|e| e.at(place))?;
-        call.compiled = compiled.map(Box::new);
+        let wanted = wanted(name, &Datum::from(pattern.view()), &options).map_err(|e| e.at(place))?;
+        if let Some((text, options)) = wanted {
+            p.patterns += 1;
+            let pattern = Pattern::compile(&text, &options, p.patterns).map_err(|e| e.at(place))?;
+            call.compiled = Some(Box::new(pattern));
+        }
     }
     Ok(Expr::Regex(Box::new(call)))
 }
 
-/// The compiled pattern; none where it is null.
-fn compile(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Option<Pattern>, QueryError> {
+/// The pattern and the options that are asked for; none where the pattern is null.
+fn wanted(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Option<(String, String)>, QueryError> {
     let option_text = match options.as_str() {
         Some(s) => s,
         None if options.is_nullish() => "",
@@ -70,7 +74,7 @@ fn compile(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Optio
         return Ok(None);
     }
     if let Some(text) = pattern.as_str() {
-        return Pattern::compile(text, option_text, 1).map(Some);
+        return Ok(Some((text.to_owned(), option_text.to_owned())));
     }
     match pattern.other() {
         Some(Value::Regex { pattern, options }) => {
@@ -78,7 +82,8 @@ fn compile(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Optio
                 let message = format!("{name}: found regex options specified in both 'regex' and 'options' fields");
                 return Err(QueryError::location(51107, message));
             }
-            Pattern::compile(pattern, if options.is_empty() { option_text } else { options }, 1).map(Some)
+            let options = if options.is_empty() { option_text } else { options };
+            Ok(Some((pattern.to_owned(), options.to_owned())))
         }
         _ => {
             let message = format!("{name} needs 'regex' to be of type string or regex, not {}", pattern.type_name());
@@ -86,6 +91,25 @@ fn compile(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Optio
         }
     }
 }
+
+/// Compiles a pattern that is not constant, or finds that it is the one of last time.
+fn compiled<'a>(text: &str, options: &str, scope: &mut Scope<'a>) -> Result<Rc<Pattern>, QueryError> {
+    let key = format!("{options}/{text}");
+    if let Some((last, pattern)) = &scope.last_pattern
+        && **last == *key
+    {
+        return Ok(Rc::clone(pattern));
+    }
+    scope.step(COMPILE_STEPS + text.len() as u64)?;
+    let pattern = Rc::new(Pattern::compile(text, options, DYNAMIC_NTH)?);
+    scope.last_pattern = Some((key.into(), Rc::clone(&pattern)));
+    Ok(pattern)
+}
+
+/// Compiling costs about so many steps.
+const COMPILE_STEPS: u64 = 10_000;
+/// A pattern that is not constant has the room of the pattern of this number in a query.
+const DYNAMIC_NTH: usize = 64;
 
 pub(super) fn evaluate_call<'a>(call: &'a RegexCall, scope: &mut Scope<'a>) -> Result<Datum<'a>, QueryError> {
     let input = evaluate(&call.input, scope)?;
@@ -98,8 +122,11 @@ pub(super) fn evaluate_call<'a>(call: &'a RegexCall, scope: &mut Scope<'a>) -> R
                 Some(options) => evaluate(options, scope)?,
                 None => Datum::Missing,
             };
-            fresh = compile(call.name, &pattern, &options)?;
-            fresh.as_ref()
+            fresh = match wanted(call.name, &pattern, &options)? {
+                Some((text, options)) => Some(compiled(&text, &options, scope)?),
+                None => None,
+            };
+            fresh.as_deref()
         }
     };
     let nothing = |scope: &mut Scope<'a>| match call.kind {

@@ -6,7 +6,9 @@
 
 use super::datum::Datum;
 use crate::QueryError;
+use crate::filter::Pattern;
 use quarrydb_jsonb::JsonbRef;
+use std::rc::Rc;
 
 /// What one evaluation may spend.
 #[derive(Clone, Copy)]
@@ -45,13 +47,23 @@ pub struct Scope<'a> {
     budget: Budget<'a>,
     used: usize,
     steps: u64,
+    /// The regular expression that was compiled last, with its text and options.
+    pub(super) last_pattern: Option<(Box<str>, Rc<Pattern>)>,
 }
 
 impl<'a> Scope<'a> {
     /// For one document, with a budget.
     #[must_use]
     pub fn new(root: JsonbRef<'a>, budget: Budget<'a>) -> Self {
-        Self { root: Datum::from(root), variables: Vec::new(), arguments: Vec::new(), budget, used: 0, steps: 0 }
+        Self {
+            root: Datum::from(root),
+            variables: Vec::new(),
+            arguments: Vec::new(),
+            budget,
+            used: 0,
+            steps: 0,
+            last_pattern: None,
+        }
     }
 
     /// `$$ROOT`.
@@ -87,6 +99,11 @@ impl<'a> Scope<'a> {
         self.used = before.saturating_add(kept);
     }
 
+    /// The steps taken so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Counts `steps` steps.
     ///
     /// # Errors
@@ -95,7 +112,7 @@ impl<'a> Scope<'a> {
     pub fn step(&mut self, steps: u64) -> Result<(), QueryError> {
         let before = self.steps;
         self.steps += steps;
-        if before / INTERRUPT_STEPS != self.steps / INTERRUPT_STEPS {
+        if before / INTERRUPT_STEPS != self.steps / INTERRUPT_STEPS || self.steps > self.budget.steps {
             self.check()?;
         }
         Ok(())

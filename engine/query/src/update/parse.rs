@@ -8,6 +8,7 @@ use super::ast::{ArrayFilter, Leaf, Node, Op};
 use super::draft::Draft;
 use super::operands;
 use super::path::{Step, UpdatePath};
+use crate::limits::ARRAY_FILTERS_MAX;
 use crate::path_walk::FieldPath;
 use crate::{Filter, ParseContext, Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind};
@@ -182,6 +183,10 @@ fn parse_array_filters(
         let message = format!("arrayFilters is an array of filters, not {}", kind(filters));
         return Err(QueryError::type_mismatch(message).at(&root));
     };
+    if filters.len() > ARRAY_FILTERS_MAX {
+        let message = format!("an update has at most {ARRAY_FILTERS_MAX} array filters, not {}", filters.len());
+        return Err(QueryError::failed_to_parse(message).at(&root));
+    }
     let mut parsed: Vec<ArrayFilter> = Vec::new();
     for (i, filter) in filters.iter().enumerate() {
         let place = root.index(i);

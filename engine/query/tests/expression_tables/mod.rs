@@ -4,4 +4,5 @@ mod arithmetic;
 mod arrays;
 mod dates;
 mod general;
+mod hostile;
 mod strings;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod fields;
+mod hostile;
 mod pipelines;
 mod positional;
 mod upserts;

@@ -1,0 +1,84 @@
+//! Expressions that want to take all: depth, width, steps, memory.
+
+use crate::{BUDGET, json, outcome};
+use quarrydb_query::ParseContext;
+use quarrydb_query::expr::{Budget, Expression};
+
+/// `inner` wrapped `times` times.
+fn nested(before: &str, inner: &str, after: &str, times: usize) -> String {
+    format!("{}{inner}{}", before.repeat(times), after.repeat(times))
+}
+
+#[test]
+fn as_deep_as_a_body_may_nest_is_evaluated_on_a_small_stack() {
+    // A body may nest 200 levels; a test's thread has 2 MiB of stack, less than a server's.
+    for (before, after, levels) in [
+        (r#"{"$abs": "#, "}", 1),
+        (r#"{"$add": ["#, "]}", 2),
+        (r#"{"$cond": [true, "#, ", 0]}", 2),
+        (r#"{"$ifNull": ["#, ", 0]}", 2),
+        (r#"{"$let": {"vars": {"x": 1}, "in": "#, "}}", 2),
+        (r#"{"$first": {"$map": {"input": ["$a"], "in": "#, "}}}", 3),
+        (r#"{"$first": {"$filter": {"input": [1], "cond": "#, "}}}", 3),
+        (r#"{"$reduce": {"input": ["$a"], "initialValue": 0, "in": "#, "}}", 2),
+        (r#"{"$switch": {"branches": [{"case": true, "then": "#, "}]}}", 4),
+        (r#"{"$convert": {"input": "#, r#", "to": "int"}}"#, 2),
+    ] {
+        let text = nested(before, r#""$a""#, after, 198 / levels);
+        let found = outcome(&text, r#"{"a": 1}"#);
+        assert_eq!(found, r#"{"$numberInt":"1"}"#, "{before}");
+    }
+    let array = nested("[", r#""$a""#, "]", 170);
+    assert!(outcome(&array, r#"{"a": 1}"#).starts_with("[["));
+}
+
+#[test]
+fn many_constants_are_folded_within_one_budget() {
+    let range = r#"{"$size": {"$reduce": {"input": {"$range": [0, 500]}, "initialValue": [], "in": {"$concatArrays": ["$$value", ["$$this"]]}}}}"#;
+    let text = format!("[{}]", vec![range; 2000].join(","));
+    let value = json(&text);
+    // Parsing ends soon: what the budget does not cover is left for the evaluation, which has its own.
+    let parsed = Expression::parse(value.view(), &ParseContext::new("expression")).unwrap();
+    let error = parsed.value(json("{}").view(), Budget { steps: 1 << 20, ..BUDGET }).unwrap_err();
+    assert_eq!(error.code(), 146);
+    let wide = r#"{"$range": [0, 15000]}"#;
+    let text = format!(r#"{{"$size": [[{}]]}}"#, vec![wide; 20_000].join(","));
+    assert_eq!(outcome(&text, "{}"), "error 146");
+}
+
+#[test]
+fn many_patterns_share_their_room() {
+    let pattern = r#"{"$regexMatch": {"input": "$a", "regex": "\\w{1,200}"}}"#;
+    let text = format!(r#"{{"$or": [{}]}}"#, vec![pattern; 5000].join(","));
+    assert!(outcome(&text, "{}").starts_with("error "));
+    let dynamic = r#"{"$size": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$regexMatch": {"input": "x", "regex": {"$concat": ["x", {"$toString": "$$this"}]}}}}}}"#;
+    assert_eq!(outcome(dynamic, "{}"), "error 146");
+}
+
+#[test]
+fn an_evaluation_stops_when_it_is_told_to() {
+    let text = r#"{"$size": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$add": ["$$this", "$a"]}}}}"#;
+    let value = json(text);
+    let parsed = Expression::parse(value.view(), &ParseContext::new("expression")).unwrap();
+    let no = || false;
+    let error = parsed.value(json(r#"{"a": 1}"#).view(), Budget { go_on: Some(&no), ..Budget::default() }).unwrap_err();
+    assert_eq!(error.code(), 50);
+}
+
+#[test]
+fn variables_of_the_body_are_constants() {
+    let variables = json(r#"{"x": 5, "y": {"$add": [1, 2]}, "o": {"p": [1, {"q": 2}]}}"#);
+    let context = ParseContext::new("expression").with_variables(Some(variables.view()));
+    let ask = |text: &str| {
+        let value = json(text);
+        let parsed = Expression::parse(value.view(), &context).map_err(|e| e.code())?;
+        parsed.value(json(r#"{"a": 1}"#).view(), BUDGET).map_err(|e| e.code())
+    };
+    assert_eq!(ask(r#"{"$add": ["$$x", "$$y", "$a"]}"#).unwrap().unwrap().view().as_i64(), Some(9));
+    assert_eq!(ask(r#"{"$first": "$$o.p.q"}"#).unwrap().unwrap().view().as_i64(), Some(2));
+    assert_eq!(ask(r#"{"$let": {"vars": {"x": 1}, "in": "$$x"}}"#).unwrap().unwrap().view().as_i64(), Some(1));
+    assert_eq!(ask(r#""$$none""#).unwrap_err(), 17276);
+    let wrong = json(r#"{"X": 5}"#);
+    let context = ParseContext::new("expression").with_variables(Some(wrong.view()));
+    assert_eq!(Expression::parse(json("1").view(), &context).unwrap_err().code(), 9);
+}
