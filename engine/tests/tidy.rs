@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("database", 0),
     ("collection", 0),
     ("typed", 0),
+    ("fuzzing", 0),
     ("core", 1),
     ("maintain", 1),
     ("recovery", 1),
@@ -58,6 +59,17 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("log", "segment"),
     ("segment", "log"),
     ("segment", "tail"),
+];
+
+/// Uses that go upward all the same, each with its reason. A ratchet: one that is no longer needed is taken out.
+const UPWARD: &[(&str, &str)] = &[
+    // A batch is begun from a handle, for its clock and its ids.
+    ("engine/src/batch.rs", "Database"),
+    // A deadline asks the one clock.
+    ("engine/src/options.rs", "io"),
+    // What is whole goes into a new database by the door that everyone uses.
+    ("engine/src/recovery/salvage.rs", "collection"),
+    ("engine/src/recovery/salvage.rs", "database"),
 ];
 
 /// Directories that are not source.
@@ -245,6 +257,7 @@ fn modules_named_are_found_in_groups_too() {
 fn layers_of_the_engine_hold() {
     let level = |module: &str| LAYERS.iter().find(|(name, _)| *name == module).map(|(_, level)| *level);
     let mut faults = Vec::new();
+    let mut excused = BTreeSet::new();
     for file in files().iter().filter(|f| f.starts_with("engine/src/") && f.ends_with(".rs") && !is_test_file(f)) {
         let within = file.strip_prefix("engine/src/").unwrap();
         let module = within.split(['/', '.']).next().unwrap();
@@ -262,9 +275,17 @@ fn layers_of_the_engine_hold() {
                 // What lib.rs gives out of the top layer.
                 None => own > 0 && ["Database", "Collection"].contains(&used.as_str()),
             };
-            if upward || FORBIDDEN.contains(&(module, used.as_str())) {
+            let wrong = upward || FORBIDDEN.contains(&(module, used.as_str()));
+            if wrong && UPWARD.contains(&(file.as_str(), used.as_str())) {
+                excused.insert((file.clone(), used));
+            } else if wrong {
                 faults.push(format!("{file}: `{module}` must not use `{used}`"));
             }
+        }
+    }
+    for (file, used) in UPWARD {
+        if !excused.contains(&((*file).to_owned(), (*used).to_owned())) {
+            faults.push(format!("{file}: does not use `{used}` any more, take it out of UPWARD"));
         }
     }
     report("a module uses what stands below it", &faults);
