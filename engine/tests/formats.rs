@@ -1,8 +1,9 @@
 //! Golden files: bytes that every later version must read, and damaged twins with the error they must give.
 //!
 //! `testdata/formats/{log,segment,manifest}/v0` together are one small database's files, written once. They are read and
-//! held against values stated here, and written again to the same bytes. Where a file is missing, `make golden`
-//! (`QUARRYDB_GOLDEN=write`) writes it and never another. `testdata/corrupt/<case>` holds what differs from them, and
+//! held against values stated here, and written again to the same bytes. For a new version, `QUARRYDB_GOLDEN=write
+//! cargo test -p quarrydb golden` writes what is missing and never another. `testdata/corrupt/<case>` holds what differs
+//! from them, and
 //! `expected.txt` with the kind of error, the beginning of its message and perhaps a file to leave out.
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 #![allow(clippy::disallowed_methods, reason = "golden files are read from the repository")]
@@ -151,8 +152,8 @@ fn written() -> [Files; 3] {
 }
 
 fn read_directory(path: &Path) -> Files {
-    let entries =
-        fs::read_dir(path).unwrap_or_else(|e| panic!("{}: {e}; `make golden` writes what is missing", path.display()));
+    let entries = fs::read_dir(path)
+        .unwrap_or_else(|e| panic!("{}: {e}; QUARRYDB_GOLDEN=write makes what is missing", path.display()));
     let files = entries.map(|entry| entry.unwrap().path());
     files.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(path).unwrap())).collect()
 }
