@@ -188,3 +188,21 @@ fn a_full_disk_keeps_the_old_manifest() {
     store.save(&sample(3, 4)).unwrap();
     assert_eq!(store.load().unwrap().unwrap(), sample(3, 4));
 }
+
+/// After a failed sync of the directory the new manifest may stand or not, and a later save proves nothing.
+#[test]
+fn after_a_failed_sync_nothing_is_saved_any_more() {
+    let memory = MemoryStorage::new();
+    let faulty = FaultyStorage::new(Arc::new(memory.clone()), 1);
+    let store = ManifestStore::new(Arc::new(faulty.clone()));
+    store.save(&sample(1, 1)).unwrap();
+    faulty.set(Faults { sync_error_ppm: 1_000_000, ..Faults::default() });
+    assert_eq!(store.save(&sample(2, 2)).unwrap_err().kind(), ErrorKind::Poisoned);
+    faulty.set(Faults::default());
+    let error = store.clone().save(&sample(2, 2)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    assert!(error.message().contains("injected fault"), "{error}");
+    let anew = ManifestStore::new(Arc::new(faulty));
+    assert_eq!(anew.load().unwrap().unwrap(), sample(1, 1));
+    anew.save(&sample(2, 2)).unwrap();
+}

@@ -6,8 +6,8 @@
 use super::Manifest;
 use crate::io::Storage;
 use crate::segment::{parse_delete_file_name, parse_segment_file_name};
-use crate::{Error, Result, log};
-use std::sync::Arc;
+use crate::{Error, ErrorKind, Result, log};
+use std::sync::{Arc, OnceLock};
 
 /// The manifest's name in the directory.
 pub const MANIFEST_FILE: &str = "MANIFEST";
@@ -18,13 +18,15 @@ const BYTES_MAX: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub struct ManifestStore {
     storage: Arc<dyn Storage>,
+    /// What failed when it could no longer be told which manifest stands.
+    uncertain: Arc<OnceLock<String>>,
 }
 
 impl ManifestStore {
     /// The store of `storage`'s directory.
     #[must_use]
     pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage }
+        Self { storage, uncertain: Arc::default() }
     }
 
     /// The manifest, or `None` in a directory that never was a database.
@@ -63,8 +65,25 @@ impl ManifestStore {
     /// Makes `manifest` the durable one, all or nothing.
     ///
     /// # Errors
-    /// `OutOfDiskSpace`: the old one stands. `Io`: it is not known which stands, save no other and let no file go.
+    /// `OutOfDiskSpace`: the old one stands, what the new one would have named may go. `Poisoned`: it is not known
+    /// which stands, now or after the next power cut, so every file that either names must stay where it is; nothing
+    /// is saved any more until the database is opened anew.
     pub fn save(&self, manifest: &Manifest) -> Result<()> {
-        self.storage.write_atomic(MANIFEST_FILE, &manifest.encode())
+        if let Some(first) = self.uncertain.get() {
+            return Err(uncertain(first));
+        }
+        self.storage.write_atomic(MANIFEST_FILE, &manifest.encode()).map_err(|error| match error.kind() {
+            // Room is needed only while the temporary file is written.
+            ErrorKind::OutOfDiskSpace => error,
+            _ => uncertain(self.uncertain.get_or_init(|| error.message().to_owned())),
+        })
     }
+}
+
+fn uncertain(first: &str) -> Error {
+    let message = format!(
+        "the manifest is not saved any more since: {first}; nothing is lost: look after the disk, then start the \
+         database again"
+    );
+    Error::new(ErrorKind::Poisoned, message)
 }
