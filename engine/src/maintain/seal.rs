@@ -15,7 +15,7 @@ use quarrydb_jsonb::id_hash;
 
 use crate::catalog::CollectionState;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ids::{CollectionId, LogFileId, RowId, Seq};
 use crate::manifest::{CollectionEntry, DeleteFileRef, Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Frozen, Sealed, Version};
@@ -107,6 +107,7 @@ fn durable(core: &Core, seq: Seq) -> Result<()> {
 /// Seals the oldest tail of a collection that waits.
 fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
     let mut manifest = core.manifest.lock();
+    manifest.0.check()?;
     // Another caller may have been here first.
     let version = collection.version();
     let Some(frozen) = version.frozen.first().cloned() else { return Ok(()) };
@@ -114,10 +115,12 @@ fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
     let mut made = Made { segments: Vec::new(), moved: Vec::new(), ends: 0 };
     let result = write_segments(core, collection.id, &frozen, &manifest.1, &mut made)
         .and_then(|()| install(core, collection, &frozen, &mut manifest, &mut made));
-    if result.is_err() {
-        // Nothing names them: the room is better given back at once.
-        for sealed in &made.segments {
-            let _ = core.storage.remove(&segment_file_name(sealed.segment.meta().id));
+    if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Poisoned) {
+        // What nothing names: the room is better given back at once. The manifest may have been saved before what
+        // failed, and after a save that failed in doubt it may name them all the same.
+        let named: HashSet<_> = manifest.1.segments.iter().map(|entry| entry.meta.id).collect();
+        for id in made.segments.iter().map(|sealed| sealed.segment.meta().id).filter(|id| !named.contains(id)) {
+            let _ = core.storage.remove(&segment_file_name(id));
         }
     }
     result

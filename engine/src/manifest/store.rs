@@ -62,6 +62,15 @@ impl ManifestStore {
         }
     }
 
+    /// Whether a manifest can be saved: to be asked before files are written that it would name, for under the same
+    /// names others may be named already.
+    ///
+    /// # Errors
+    /// `Poisoned`, from the first `save` on that left it unknown which one stands.
+    pub fn check(&self) -> Result<()> {
+        self.uncertain.get().map_or(Ok(()), |first| Err(uncertain(first)))
+    }
+
     /// Makes `manifest` the durable one, all or nothing.
     ///
     /// # Errors
@@ -69,9 +78,7 @@ impl ManifestStore {
     /// which stands, now or after the next power cut, so every file that either names must stay where it is; nothing
     /// is saved any more until the database is opened anew.
     pub fn save(&self, manifest: &Manifest) -> Result<()> {
-        if let Some(first) = self.uncertain.get() {
-            return Err(uncertain(first));
-        }
+        self.check()?;
         self.storage.write_atomic(MANIFEST_FILE, &manifest.encode()).map_err(|error| match error.kind() {
             // Room is needed only while the temporary file is written.
             ErrorKind::OutOfDiskSpace => error,
