@@ -190,7 +190,9 @@ fn the_log_cut_at_every_length_of_its_last_record_opens_with_all_earlier_commits
             let when = format!("cut at {cut}, the rest {filling}");
             let db = open(&damaged, small()).unwrap_or_else(|e| panic!("{when}: {e}"));
             let collection = db.collection("test", "damage").unwrap();
-            assert_eq!(contents(&collection), states[3], "{when}");
+            // Only padding behind the last record may be lost without losing the record.
+            let whole = cut + 8 > ends[4] && contents(&collection) == states[4];
+            assert!(whole || contents(&collection) == states[3], "{when}: {:?}", contents(&collection));
             // What is written from here on survives the next opening.
             common::Op::Insert(vec![(100, 2, 2)]).on_collection(&db, &collection).unwrap();
             let now = contents(&collection);
