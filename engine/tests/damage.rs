@@ -174,7 +174,9 @@ fn the_log_cut_at_every_length_of_its_last_record_opens_with_all_earlier_commits
     }
     let left = storage.crash(u64::MAX);
     let (name, bytes) = log(&left);
-    for cut in ends[3]..ends[4] {
+    // Cut inside the zeros that fill it up to eight bytes, the last record is whole.
+    let last_byte = bytes.iter().rposition(|&b| b != 0).unwrap();
+    for cut in ends[3]..=last_byte {
         for filling in ["short", "zeros", "ones"] {
             let mut torn = bytes.clone();
             match filling {
