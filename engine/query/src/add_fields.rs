@@ -5,10 +5,9 @@
 //! the new document. Next: `expr/`.
 
 use crate::expr::{Budget, Datum, Expression, Scope};
-use crate::limits::NESTING_MAX;
-use crate::{ParseContext, Place, QueryError};
-use quarrydb_jsonb::{JsonbBuf, JsonbRef, ObjectRef};
-use std::borrow::Cow;
+use crate::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, WRITTEN_BYTES_MAX};
+use crate::{ParseContext, Place, QueryError, scratch};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, ObjectRef, is_plain};
 use std::collections::HashMap;
 
 /// The parsed stage.
@@ -30,7 +29,18 @@ enum Part {
     Nested(Level),
 }
 
+/// Linear search is faster than hashing up to here.
+const LINEAR_SEARCH_MAX: usize = 4;
+
 impl Level {
+    fn find(&self, name: &[u8]) -> Option<&Part> {
+        if self.parts.len() <= LINEAR_SEARCH_MAX {
+            return self.parts.iter().find(|(n, _)| n.as_bytes() == name).map(|(_, part)| part);
+        }
+        let at = *self.places.get(std::str::from_utf8(name).ok()?)?;
+        self.parts.get(at).map(|(_, part)| part)
+    }
+
     fn push(&mut self, name: &str, part: Part) {
         self.places.insert(name.into(), self.parts.len());
         self.parts.push((name.into(), part));
@@ -58,7 +68,7 @@ impl AddFields {
     /// Those of the expressions.
     pub fn apply(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
         let mut scope = Scope::new(document, budget);
-        put(&self.root, Datum::from(document), &mut scope)?.to_buf()
+        scratch::build(document.as_bytes().len() + SPARE_BYTES, |out| put(&self.root, Some(document), &mut scope, out))
     }
 }
 
@@ -133,34 +143,74 @@ fn check_name(path: &str, place: &Place<'_>) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// `current` with the fields in it.
-fn put<'a>(level: &'a Level, current: Datum<'a>, scope: &mut Scope<'a>) -> Result<Datum<'a>, QueryError> {
+/// Room for what the fields add, so that most buffers need not grow.
+const SPARE_BYTES: usize = 64;
+
+/// Writes `current` with the fields in it.
+fn put<'a>(
+    level: &'a Level,
+    current: Option<JsonbRef<'a>>,
+    scope: &mut Scope<'a>,
+    out: &mut Builder,
+) -> Result<(), QueryError> {
     scope.step(1)?;
-    if let Some(elements) = current.elements() {
-        let mut items = Vec::new();
-        for element in elements {
-            items.push(put(level, element, scope)?);
+    let ended = |e: quarrydb_jsonb::Error| QueryError::bad_value(e.to_string());
+    if let Some(array) = current.and_then(JsonbRef::as_array) {
+        out.begin_array();
+        for element in array {
+            put(level, Some(element), scope, out)?;
         }
-        return Datum::array(items, scope);
+        return out.end_array().map_err(ended);
     }
-    let mut fields = current.fields().unwrap_or_default();
-    // Where each part's field stands now.
-    let mut places = vec![None; level.parts.len()];
-    for (at, (name, _)) in fields.iter().enumerate() {
-        if let Some(&part) = level.places.get(&**name) {
-            places[part] = Some(at);
-        }
-    }
-    for ((name, part), at) in level.parts.iter().zip(places) {
-        let old = at.map_or(Datum::Missing, |at| fields[at].1.clone());
-        let new = match part {
-            Part::Computed(expression) => expression.evaluate(scope)?,
-            Part::Nested(inner) => put(inner, old, scope)?,
-        };
-        match at {
-            Some(at) => fields[at].1 = new,
-            None => fields.push((Cow::Borrowed(name), new)),
+    let object = current.and_then(JsonbRef::as_object);
+    out.begin_object();
+    let mut seen = 0;
+    for entry in object.into_iter().flatten() {
+        match level.find(entry.name_bytes()) {
+            Some(part) => {
+                seen += 1;
+                put_field(part, (entry.name_bytes(), entry.name_is_plain()), Some(entry.value), scope, out)?;
+            }
+            None => {
+                out.field_unescaped(entry.name_bytes(), entry.name_is_plain());
+                out.copy(entry.value);
+            }
         }
     }
-    Datum::object(fields, scope)
+    if seen < level.parts.len() {
+        for (name, part) in &level.parts {
+            if object.is_none_or(|o| o.get(name).is_none()) {
+                put_field(part, (name.as_bytes(), is_plain(name.as_bytes())), None, scope, out)?;
+            }
+        }
+    }
+    out.end_object().map_err(ended)
+}
+
+/// Writes one field, its name and whether that is plain first; nothing where its new value is missing.
+fn put_field<'a>(
+    part: &'a Part,
+    name: (&[u8], bool),
+    old: Option<JsonbRef<'a>>,
+    scope: &mut Scope<'a>,
+    out: &mut Builder,
+) -> Result<(), QueryError> {
+    match part {
+        Part::Computed(expression) => match expression.evaluate(scope)? {
+            Datum::Missing => Ok(()),
+            value => {
+                out.field_unescaped(name.0, name.1);
+                value.write(out)?;
+                if out.len() <= WRITTEN_BYTES_MAX {
+                    return Ok(());
+                }
+                let message = format!("the document would take more than {DOCUMENT_BYTES_MAX} bytes");
+                Err(QueryError::new("BSONObjectTooLarge", 10334, message))
+            }
+        },
+        Part::Nested(inner) => {
+            out.field_unescaped(name.0, name.1);
+            put(inner, old, scope, out)
+        }
+    }
 }

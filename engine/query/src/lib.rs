@@ -22,6 +22,7 @@ pub mod number;
 pub mod path_walk;
 mod place;
 pub mod projection;
+mod scratch;
 pub mod sort;
 pub mod update;
 

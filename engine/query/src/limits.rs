@@ -38,3 +38,6 @@ pub const PIPELINE_STAGES_MAX: usize = 1000;
 
 /// Array filters of one update: each is asked about each element of an array.
 pub const ARRAY_FILTERS_MAX: usize = 256;
+
+/// Bytes that an update may write before its result is measured: no document of [`DOCUMENT_BYTES_MAX`] takes more here.
+pub const WRITTEN_BYTES_MAX: usize = 3 * DOCUMENT_BYTES_MAX;

@@ -90,7 +90,7 @@ fn out_of_range() -> QueryError {
 }
 
 /// Instants beyond these have no civil time in 64 bits.
-const LOCAL_MAX: i64 = i64::MAX - 2 * DAY_MS;
+const LOCAL_MAX: u64 = (i64::MAX - 2 * DAY_MS) as u64;
 
 fn shift<'a>(args: &mut Arguments<'_, 'a>, sign: i64) -> Outcome<'a> {
     let date = date_argument(args, 0, 5_166_403)?;
@@ -125,7 +125,11 @@ fn shifted(date: i64, unit: Unit, amount: i64, zone: &Zone) -> Result<i64, Query
         Unit::Week | Unit::Day => {
             let days = amount.checked_mul(if unit == Unit::Week { 7 } else { 1 });
             let by = days.and_then(|d| d.checked_mul(DAY_MS)).ok_or_else(out_of_range)?;
-            let local = zone.to_local(date).checked_add(by).filter(|l| l.abs() < LOCAL_MAX).ok_or_else(out_of_range)?;
+            let local = zone
+                .to_local(date)
+                .checked_add(by)
+                .filter(|l| l.unsigned_abs() < LOCAL_MAX)
+                .ok_or_else(out_of_range)?;
             Ok(zone.to_utc(local))
         }
         Unit::Year | Unit::Quarter | Unit::Month => {

@@ -6,8 +6,8 @@
 //! and stopped. Knows no operator. Next: `scope.rs`.
 
 use super::scope::Scope;
-use crate::QueryError;
 use crate::number::Number;
+use crate::{QueryError, scratch};
 use quarrydb_jsonb::{ArrayRef, Builder, Decimal128, JsonbBuf, JsonbRef, Kind, NULL, ObjectRef, Value, type_rank};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -399,9 +399,7 @@ impl<'a> Datum<'a> {
     /// # Errors
     /// As [`Datum::write`].
     pub fn to_buf(&self) -> Result<JsonbBuf, QueryError> {
-        let mut out = Builder::new();
-        self.write(&mut out)?;
-        Ok(JsonbBuf::from_valid(out.take()))
+        scratch::build(self.bytes(), |out| self.write(out))
     }
 
     /// Its bytes: those that are stored, or a copy.

@@ -9,7 +9,7 @@ use super::ast::{ArrayFilter, ElementsNode, Leaf, Node, ObjectNode, Op, merge};
 use super::operands::nesting;
 use super::parse::kind;
 use super::scalar::{self, Clock};
-use crate::limits::{ARRAY_PADDING_MAX, DOCUMENT_NESTING_MAX};
+use crate::limits::{ARRAY_PADDING_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX, WRITTEN_BYTES_MAX};
 use crate::path_walk::FieldPath;
 use crate::{Filter, QueryError};
 use quarrydb_jsonb::{ArrayRef, Builder, JsonbRef, Kind, ObjectRef};
@@ -193,7 +193,7 @@ impl<'a> Application<'a, '_> {
         }
         self.out.begin_array();
         let mut named = node.children.iter().filter(|c| c.index.is_some()).peekable();
-        let mut len = 0;
+        let (mut len, mut padding) = (0, 0);
         for (i, element) in array.iter().enumerate() {
             match named.next_if(|c| c.index == Some(i)) {
                 None => self.out.copy(element),
@@ -208,7 +208,8 @@ impl<'a> Application<'a, '_> {
             if !self.creates(&child.node)? {
                 continue;
             }
-            if index - len > ARRAY_PADDING_MAX {
+            padding += index - len;
+            if padding > ARRAY_PADDING_MAX {
                 let message = format!(
                     "the position {index} is more than {ARRAY_PADDING_MAX} beyond the end of the array '{name}'"
                 );
@@ -259,7 +260,17 @@ impl<'a> Application<'a, '_> {
         self.out.end_array().map_err(|e| QueryError::bad_value(e.to_string()))
     }
 
+    /// Writes what an operator makes of a value, as long as the document stays of a size that it may have.
     fn leaf(&mut self, leaf: &Leaf, current: Option<JsonbRef<'a>>, depth: usize) -> Result<(), QueryError> {
+        self.operate(leaf, current, depth)?;
+        if self.out.len() <= WRITTEN_BYTES_MAX {
+            return Ok(());
+        }
+        let message = format!("the document would take more than {DOCUMENT_BYTES_MAX} bytes");
+        Err(QueryError::new("BSONObjectTooLarge", 10334, message))
+    }
+
+    fn operate(&mut self, leaf: &Leaf, current: Option<JsonbRef<'a>>, depth: usize) -> Result<(), QueryError> {
         if leaf.nesting > 0 {
             check_depth(depth + leaf.nesting)?;
         }

@@ -27,7 +27,9 @@ pub(super) fn apply(
     let mut moves = Moves::default();
     for (path, leaf) in leaves {
         let Some(current) = find(path, document) else { return Ok(None) };
-        if matches!(current.kind(), Kind::Array | Kind::Object) || matches!(leaf.op, Op::SetOnInsert(_)) {
+        // What may nest deeper than what stands there is for the general way to judge.
+        let nests = leaf.nesting > 0 || matches!(current.kind(), Kind::Array | Kind::Object);
+        if nests || matches!(leaf.op, Op::SetOnInsert(_)) {
             return Ok(None);
         }
         let from = out.len();

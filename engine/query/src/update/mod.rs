@@ -22,9 +22,9 @@ use self::apply::Application;
 use self::parse::Parsed;
 use self::pipeline::Pipeline;
 pub use self::scalar::Clock;
-use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX};
-use crate::{Filter, ParseContext, QueryError};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, bson_size, compare};
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::{Filter, ParseContext, QueryError, scratch};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, bson_size, compare};
 use std::cell::OnceCell;
 
 /// A parsed update, replacement or pipeline.
@@ -162,27 +162,23 @@ fn operators(
     context: &ApplyContext,
     inserting: bool,
 ) -> Result<JsonbBuf, QueryError> {
-    let mut out = Builder::onto(Vec::with_capacity(document.as_bytes().len() + SPARE_BYTES));
-    let mut application = Application {
-        document,
-        filter,
-        array_filters: &parsed.array_filters,
-        clock: context.clock,
-        inserting,
-        out: &mut out,
-        position: OnceCell::new(),
-    };
-    application.run(&parsed.root, &parsed.renames)?;
-    Ok(JsonbBuf::from_valid(out.take()))
+    scratch::build(document.as_bytes().len() + SPARE_BYTES, |out| {
+        let mut application = Application {
+            document,
+            filter,
+            array_filters: &parsed.array_filters,
+            clock: context.clock,
+            inserting,
+            out,
+            position: OnceCell::new(),
+        };
+        application.run(&parsed.root, &parsed.renames)
+    })
 }
 
 /// What a pipeline makes of a document, with its `_id`.
 fn piped(pipeline: &Pipeline, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
     let new = pipeline.apply(document)?;
-    if operands::nesting(new.view()) > DOCUMENT_NESTING_MAX {
-        let message = format!("the document would nest deeper than {DOCUMENT_NESTING_MAX} levels");
-        return Err(QueryError::new("Overflow", 15, message));
-    }
     replacement::apply(new.view(), document)
 }
 

@@ -3,11 +3,12 @@
 //! Each stage takes the document that the one before it gave. `_id` stays: a result without one has the old one. Other
 //! stages have no meaning on one document and are refused.
 
+use super::operands::nesting;
 use super::parse::kind;
 use crate::add_fields::AddFields;
 use crate::expr::{Budget, Datum, Expression, Scope};
-use crate::limits::PIPELINE_STAGES_MAX;
-use crate::{ParseContext, Place, Projection, QueryError};
+use crate::limits::{DOCUMENT_NESTING_MAX, NESTING_MAX, PIPELINE_STAGES_MAX};
+use crate::{ParseContext, Place, Projection, QueryError, scratch};
 use quarrydb_jsonb::{ArrayRef, Builder, JsonbBuf, JsonbRef};
 
 #[derive(Debug)]
@@ -42,12 +43,25 @@ impl Pipeline {
 
     /// The new document, `_id` as it comes out of the stages.
     pub(super) fn apply(&self, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
-        let mut here = document.to_buf();
-        for stage in &self.0 {
+        let Some((first, rest)) = self.0.split_first() else { return Ok(document.to_buf()) };
+        let mut here = first.apply(document)?;
+        check_nesting(here.view(), NESTING_MAX)?;
+        for stage in rest {
             here = stage.apply(here.view())?;
+            // After each stage: the next one goes as deep as this has made the document.
+            check_nesting(here.view(), NESTING_MAX)?;
         }
+        check_nesting(here.view(), DOCUMENT_NESTING_MAX)?;
         Ok(here)
     }
+}
+
+fn check_nesting(document: JsonbRef<'_>, most: usize) -> Result<(), QueryError> {
+    if nesting(document) <= most {
+        return Ok(());
+    }
+    let message = format!("the document would nest deeper than {most} levels");
+    Err(QueryError::new("Overflow", 15, message))
 }
 
 impl Stage {
@@ -81,9 +95,7 @@ impl Stage {
         match self {
             Self::AddFields(fields) => fields.apply(document, Budget::default()),
             Self::Project(projection) => {
-                let mut out = Builder::new();
-                projection.apply(document, &mut out)?;
-                Ok(JsonbBuf::from_valid(out.take()))
+                scratch::build(document.as_bytes().len(), |out| projection.apply(document, out))
             }
             Self::ReplaceWith(expression) => {
                 let mut scope = Scope::new(document, Budget::default());

@@ -4,8 +4,8 @@ use super::immutable_id;
 use super::operands::nesting;
 use super::parse::kind;
 use crate::limits::DOCUMENT_NESTING_MAX;
-use crate::{ParseContext, QueryError};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, compare};
+use crate::{ParseContext, QueryError, scratch};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, compare};
 
 pub(super) fn parse(document: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<JsonbBuf, QueryError> {
     let Some(object) = document.as_object() else {
@@ -35,16 +35,16 @@ pub(super) fn apply(new: JsonbRef<'_>, old: JsonbRef<'_>) -> Result<JsonbBuf, Qu
     {
         return Err(immutable_id());
     }
-    let mut out = Builder::onto(Vec::with_capacity(new.as_bytes().len() + super::SPARE_BYTES));
-    out.begin_object();
-    if let Some(id) = id.or_else(|| new.get("_id")) {
-        out.field("_id");
-        out.copy(id);
-    }
-    for field in new.as_object().into_iter().flatten().filter(|e| e.name() != "_id") {
-        out.field_unescaped(field.name_bytes(), field.name_is_plain());
-        out.copy(field.value);
-    }
-    out.end_object().map_err(|e| QueryError::bad_value(e.to_string()))?;
-    Ok(JsonbBuf::from_valid(out.take()))
+    scratch::build(new.as_bytes().len() + super::SPARE_BYTES, |out| {
+        out.begin_object();
+        if let Some(id) = id.or_else(|| new.get("_id")) {
+            out.field("_id");
+            out.copy(id);
+        }
+        for field in new.as_object().into_iter().flatten().filter(|e| e.name_bytes() != b"_id") {
+            out.field_unescaped(field.name_bytes(), field.name_is_plain());
+            out.copy(field.value);
+        }
+        out.end_object().map_err(|e| QueryError::bad_value(e.to_string()))
+    })
 }

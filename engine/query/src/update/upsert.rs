@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::operands::nesting;
 use super::path::UpdatePath;
 use super::{Application, ApplyContext};
-use crate::{Filter, Place, QueryError};
+use crate::{Filter, Place, QueryError, scratch};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Kind};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -36,18 +36,18 @@ fn build(filter: &Filter, wanted: impl Fn(&str) -> bool) -> Result<JsonbBuf, Que
     empty.begin_object();
     empty.end_object().map_err(|e| QueryError::bad_value(e.to_string()))?;
     let empty = empty.take();
-    let mut out = Builder::new();
-    let mut application = Application {
-        document: JsonbRef::from_valid(&empty),
-        filter,
-        array_filters: &[],
-        clock: ApplyContext::default().clock,
-        inserting: true,
-        out: &mut out,
-        position: OnceCell::new(),
-    };
-    application.run(&draft.finish(), &[])?;
-    Ok(JsonbBuf::from_valid(out.take()))
+    scratch::build(0, |out| {
+        let mut application = Application {
+            document: JsonbRef::from_valid(&empty),
+            filter,
+            array_filters: &[],
+            clock: ApplyContext::default().clock,
+            inserting: true,
+            out,
+            position: OnceCell::new(),
+        };
+        application.run(&draft.finish(), &[])
+    })
 }
 
 /// The finished document: `_id` first, made where there is none.
@@ -61,12 +61,12 @@ pub(super) fn with_id_first(
         let message = format!("the '_id' of a document cannot be of type {}", id.kind().alias());
         return Err(QueryError::new("InvalidIdField", 53, message));
     }
-    let mut out = Builder::onto(Vec::with_capacity(document.as_bytes().len() + super::SPARE_BYTES));
-    out.begin_document();
-    for field in document.as_object().into_iter().flatten() {
-        out.field_unescaped(field.name_bytes(), field.name_is_plain());
-        out.copy(field.value);
-    }
-    out.end_document(make_id).map_err(|e| QueryError::bad_value(e.to_string()))?;
-    Ok(JsonbBuf::from_valid(out.take()))
+    scratch::build(document.as_bytes().len() + super::SPARE_BYTES, |out| {
+        out.begin_document();
+        for field in document.as_object().into_iter().flatten() {
+            out.field_unescaped(field.name_bytes(), field.name_is_plain());
+            out.copy(field.value);
+        }
+        out.end_document(make_id).map_err(|e| QueryError::bad_value(e.to_string()))
+    })
 }

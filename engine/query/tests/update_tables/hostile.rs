@@ -88,3 +88,22 @@ fn too_many_array_filters_are_refused() {
     let error = parse_update(r#"{"$set": {"a.$[x1]": 1}}"#, Some(&format!("[{}]", filters.join(",")))).unwrap_err();
     assert_eq!(error.code(), 9);
 }
+
+#[test]
+fn what_would_grow_beyond_a_document_stops_while_it_is_written() {
+    let zeros = vec!["0"; 100_000].join(",");
+    let document = format!(r#"{{"_id": 1, "a": [{zeros}]}}"#);
+    let long = "x".repeat(100_000);
+    assert_eq!(apply(&format!(r#"{{"$set": {{"a.$[]": "{long}"}}}}"#), &document), "error 10334");
+    assert_eq!(apply(&format!(r#"[{{"$set": {{"a.b": "{long}"}}}}]"#), &document), "error 10334");
+    let far: Vec<String> = (1..200).map(|i| format!(r#""a.{}": 1"#, i * 1_400_000)).collect();
+    assert_eq!(apply(&format!(r#"{{"$set": {{{}}}}}"#, far.join(",")), &document), "error 34");
+}
+
+#[test]
+fn stages_that_nest_ever_deeper_are_refused() {
+    let stages = vec![r#"{"$set": {"a": [["$a"]]}}"#; 900].join(",");
+    assert_eq!(apply(&format!("[{stages}]"), r#"{"_id": 1, "a": 1}"#), "error 15");
+    let stages = vec![r#"{"$set": {"a": ["$a"]}}"#; 120].join(",");
+    assert_eq!(apply(&format!("[{stages}]"), r#"{"_id": 1, "a": 1}"#), "error 15");
+}
