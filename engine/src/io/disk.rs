@@ -59,6 +59,18 @@ impl DiskStorage {
     }
 }
 
+/// Whether anything lies at `path`: a directory that is not there or empty holds nothing.
+///
+/// # Errors
+/// `Io` when that cannot be found out, as for a path that is no directory.
+pub fn holds_something(path: &Path) -> Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(refused(path, "cannot look into", e)),
+    }
+}
+
 impl Storage for DiskStorage {
     fn create(&self, name: &str, len: u64) -> Result<Arc<dyn File>> {
         let path = self.at(name)?;

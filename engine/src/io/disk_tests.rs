@@ -111,3 +111,13 @@ fn a_directory_that_cannot_be_made_is_named_with_its_owners() {
     assert!(error.message().contains(&format!("belongs to {}:{}", owner.uid(), owner.gid())), "{error}");
     assert!(error.message().contains("chown -R"), "{error}");
 }
+
+#[test]
+fn a_place_holds_something_or_not_or_cannot_be_looked_into() {
+    let dir = scratch();
+    assert!(!holds_something(dir.path()).unwrap());
+    assert!(!holds_something(&dir.path().join("not/there")).unwrap());
+    fs::write(dir.path().join("file"), "").unwrap();
+    assert!(holds_something(dir.path()).unwrap());
+    assert_eq!(holds_something(&dir.path().join("file")).unwrap_err().kind(), ErrorKind::Io);
+}

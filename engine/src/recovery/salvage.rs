@@ -19,6 +19,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, RowId, Seq};
 use crate::io::Storage;
+use crate::io::disk::holds_something;
 use crate::log::{RecordRef, file_name, whole_records};
 use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
 use crate::options::{Durability, Options, WriteOptions};
@@ -42,8 +43,7 @@ pub struct SalvageReport {
 /// Where there is no database at `from`, something at `to`, or the new one cannot be written.
 pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<SalvageReport> {
     let to = to.as_ref();
-    let taken = std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
-    if taken {
+    if holds_something(to)? {
         let message = format!("{} is not empty: name a directory that is empty or not there", to.display());
         return Err(Error::new(ErrorKind::Exists, message));
     }
