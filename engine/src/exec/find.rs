@@ -60,6 +60,7 @@ pub(crate) fn point(
 pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, request: FindRequest) -> Result<Cursor> {
     let FindRequest { filter, projection, sort, skip, limit, deadline } = request;
     let limit = limit.filter(|&limit| limit > 0);
+    let projection = projection.map(|p| p.for_filter(&filter)).transpose()?;
     core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
     let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, projection)) };
     if let Some(id) = filter.id_point() {

@@ -10,6 +10,7 @@ mod tree;
 use crate::filter::{Filter, Node};
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::{Builder, JsonbRef};
+use std::sync::Arc;
 use tree::{Part, Tree};
 
 /// Whether a projection names what stays or what goes.
@@ -26,6 +27,8 @@ pub enum Mode {
 pub struct Projection {
     mode: Mode,
     root: Tree,
+    /// The filter whose matches the positional operator means.
+    filter: Option<Arc<Filter>>,
 }
 
 impl Projection {
@@ -56,20 +59,25 @@ impl Projection {
         (self.mode == Mode::Inclusion && collect(&self.root, "", &mut paths)).then_some(paths)
     }
 
-    /// Whether it holds the positional operator, so that it needs the filter: [`Projection::apply_for`].
+    /// Whether it holds the positional operator, so that it needs the filter: [`Projection::for_filter`].
     #[must_use]
     pub fn is_positional(&self) -> bool {
         self.root.positional
     }
 
-    /// Checks that a positional projection stands on a path that the filter asks about.
+    /// The same for what `filter` matches: the positional operator asks it which element that was.
     ///
     /// # Errors
-    /// 31277 where it does not.
-    pub fn check_filter(&self, filter: &Filter) -> Result<(), QueryError> {
-        if !self.root.positional {
-            return Ok(());
+    /// 31277 where the positional operator stands on a path that the filter does not ask about.
+    pub fn for_filter(mut self, filter: &Filter) -> Result<Self, QueryError> {
+        if self.root.positional {
+            self.check_filter(filter)?;
+            self.filter = Some(Arc::new(filter.clone()));
         }
+        Ok(self)
+    }
+
+    fn check_filter(&self, filter: &Filter) -> Result<(), QueryError> {
         let named = self.root.children().iter().find(|(_, part)| match part {
             Part::Positional => true,
             Part::Tree(tree) => tree.positional,
@@ -84,21 +92,16 @@ impl Projection {
         }
     }
 
-    /// Appends the wanted parts of a document that `filter` matches.
+    /// Appends the wanted parts of a document.
     ///
     /// # Errors
     /// 51246 where the positional operator finds no element that the filter matched, and those of expressions.
-    pub fn apply_for(&self, document: JsonbRef<'_>, filter: &Filter, out: &mut Builder) -> Result<(), QueryError> {
-        let position = if self.root.positional { filter.matches_at(document)?.flatten() } else { None };
-        apply::apply(self, document, position, out)
-    }
-
-    /// The same without a filter.
-    ///
-    /// # Errors
-    /// As [`Projection::apply_for`].
     pub fn apply(&self, document: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
-        apply::apply(self, document, None, out)
+        let position = match &self.filter {
+            Some(filter) => filter.matches_at(document)?.flatten(),
+            None => None,
+        };
+        apply::apply(self, document, position, out)
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<P
     if mode == Mode::Inclusion && root.find(b"_id").is_none() {
         root.insert("_id", Part::Include)?;
     }
-    Ok(Projection { mode, root })
+    Ok(Projection { mode, root, filter: None })
 }
 
 impl Parser<'_> {

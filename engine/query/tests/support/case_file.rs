@@ -139,11 +139,8 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
     let everything = json("{}", &q.at);
     let filter = Filter::parse(q.filter.as_ref().unwrap_or(&everything).view(), &ParseContext::new("filter"))?;
     let sort = q.sort.as_ref().map(|s| Sort::parse(s.view(), &ParseContext::new("sort"))).transpose()?;
-    let projection =
-        q.project.as_ref().map(|p| Projection::parse(p.view(), &ParseContext::new("projection"))).transpose()?;
-    if let Some(projection) = &projection {
-        projection.check_filter(&filter)?;
-    }
+    let projection = q.project.as_ref().map(|p| Projection::parse(p.view(), &ParseContext::new("projection")));
+    let projection = projection.transpose()?.map(|p| p.for_filter(&filter)).transpose()?;
     if let Some(update) = &q.update {
         return updated(q, update, &filter, documents);
     }
@@ -173,7 +170,7 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
     let mut out = Builder::new();
     found
         .map(|document| {
-            projection.apply_for(document.view(), &filter, &mut out)?;
+            projection.apply(document.view(), &mut out)?;
             Ok(JsonbBuf::from_valid(out.take()))
         })
         .collect()
