@@ -40,27 +40,39 @@ impl InSet {
             texts: ByteSet::default(),
             keys: ByteSet::default(),
         };
+        set.add_all(|value| value.kind() != Kind::Regex);
+        set
+    }
+
+    /// The values of an array, regular expressions as values like any other.
+    #[must_use]
+    pub(crate) fn of_values(list: JsonbRef<'_>) -> Self {
+        let mut set = Self::new(list, Vec::new());
+        set.add_all(|value| value.kind() == Kind::Regex);
+        set
+    }
+
+    fn add_all(&mut self, which: impl Fn(JsonbRef<'_>) -> bool) {
+        let Self { list, null, ints, texts, keys, .. } = self;
         let mut key = Vec::new();
-        for value in list.as_array().into_iter().flatten() {
+        for value in list.view().as_array().into_iter().flatten().filter(|v| which(*v)) {
             match value.kind() {
-                Kind::Null => set.null = true,
-                Kind::Regex => {}
+                Kind::Null => *null = true,
                 Kind::String => {
-                    set.texts.insert(value.as_str_bytes().unwrap_or_default());
+                    texts.insert(value.as_str_bytes().unwrap_or_default());
                 }
                 _ => match whole_i64(value) {
                     Some(n) => {
-                        set.ints.insert(n);
+                        ints.insert(n);
                     }
                     None => {
                         key.clear();
                         sort_key(value, &mut key);
-                        set.keys.insert(&key);
+                        keys.insert(&key);
                     }
                 },
             }
         }
-        set
     }
 
     /// The values as they were written, regular expressions among them.

@@ -61,7 +61,8 @@ impl Filter {
     /// Whether a document matches.
     ///
     /// # Errors
-    /// Those of `$expr` on this document; a filter without one has none.
+    /// Those of `$expr` on this document, and `MaxTimeMSExpired` where the filter would look at more than
+    /// [`MATCH_STEPS_MAX`](crate::limits::MATCH_STEPS_MAX) values.
     #[inline]
     pub fn matches(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
         let mut run = evaluate::Run::default();
@@ -75,7 +76,7 @@ impl Filter {
     /// # Errors
     /// As [`Filter::matches`].
     pub fn matches_at(&self, document: JsonbRef<'_>) -> Result<Option<Option<usize>>, QueryError> {
-        let mut run = evaluate::Run { track: true, ..evaluate::Run::default() };
+        let mut run = evaluate::Run::tracking();
         let matched = evaluate::matches(&self.root, document, &mut run);
         run.error.map_or(Ok(matched.then_some(run.position)), Err)
     }

@@ -3,11 +3,12 @@
 //! `schema_parse.rs` makes it. A rule for one kind of value says nothing of other kinds; what is missing is right unless
 //! it is required. Allocates only for `uniqueItems`. Recursion is bounded by the nesting of the schema.
 
+use super::in_set::InSet;
 use super::number::{is_nan, whole_i64};
 use super::pattern::Pattern;
 use super::type_set::TypeSet;
-use hashbrown::HashSet;
-use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, ObjectRef, Value, compare_numbers, equal, sort_key};
+use hashbrown::{HashMap, HashSet};
+use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, ObjectRef, Value, compare_numbers, sort_key};
 use std::cmp::Ordering;
 
 /// A parsed schema: every rule holds.
@@ -20,7 +21,7 @@ pub struct Schema {
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
     Types(TypeSet),
-    Enum(Vec<JsonbBuf>),
+    Enum(Box<InSet>),
     Minimum { bound: JsonbBuf, exclusive: bool },
     Maximum { bound: JsonbBuf, exclusive: bool },
     MultipleOf(JsonbBuf),
@@ -43,7 +44,7 @@ pub(super) enum Rule {
 /// `properties`, `patternProperties` and `additionalProperties`.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
-    pub(super) named: Vec<(Box<str>, Schema)>,
+    pub(super) named: HashMap<Box<str>, Schema>,
     pub(super) patterns: Vec<(Pattern, Schema)>,
     pub(super) others: Others,
 }
@@ -86,7 +87,7 @@ impl Rule {
     fn allows(&self, value: JsonbRef<'_>) -> bool {
         match self {
             Self::Types(types) => types.contains(value.kind()),
-            Self::Enum(values) => values.iter().any(|v| equal(v.view(), value)),
+            Self::Enum(values) => values.test(Some(value)),
             Self::Minimum { bound, exclusive } => within(value, bound, Ordering::Less, *exclusive),
             Self::Maximum { bound, exclusive } => within(value, bound, Ordering::Greater, *exclusive),
             Self::MultipleOf(divisor) => !value.kind().is_number() || is_multiple(value, divisor.view()),
@@ -123,7 +124,7 @@ impl Fields {
         self.named.iter().all(|(name, schema)| object.get(name).is_none_or(|v| schema.allows(v)))
             && (self.patterns.is_empty() && matches!(self.others, Others::Allowed)
                 || object.iter().all(|field| {
-                    let mut named = self.named.iter().any(|(name, _)| name.as_bytes() == field.name_bytes());
+                    let mut named = self.named.contains_key(field.name());
                     let mut matching = self.patterns.iter().filter(|(pattern, _)| pattern.is_match(field.name()));
                     let right = matching.all(|(_, schema)| {
                         named = true;

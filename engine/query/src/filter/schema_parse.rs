@@ -2,11 +2,13 @@
 //!
 //! Keywords that belong together (`minimum` and `exclusiveMinimum`, `items` and `additionalItems`) make one rule.
 
+use super::in_set::InSet;
 use super::number::{truncated_i64, whole_i64};
 use super::parse::Parser;
 use super::schema::{Fields, Items, Others, Rule, Schema, json_type};
 use super::type_set::TypeSet;
 use crate::{Place, QueryError};
+use hashbrown::HashMap;
 use quarrydb_jsonb::{ArrayRef, JsonbRef, ObjectRef, compare_numbers, equal};
 use std::cmp::Ordering;
 
@@ -61,7 +63,10 @@ impl Parser<'_> {
                 return Ok(None);
             }
             "type" | "bsonType" => types(name, value, all, place)?,
-            "enum" => Rule::Enum(distinct_values(value, place)?.iter().map(|v| v.to_buf()).collect()),
+            "enum" => {
+                distinct_values(value, place)?;
+                Rule::Enum(Box::new(InSet::of_values(value)))
+            }
             "minimum" => Rule::Minimum {
                 bound: number(value, place)?.to_buf(),
                 exclusive: flag(all, "exclusiveMinimum", place)?,
@@ -112,9 +117,10 @@ impl Parser<'_> {
         if first_of(all, &NAMES) != Some(name) {
             return Ok(None);
         }
-        let mut fields = Fields { named: Vec::new(), patterns: Vec::new(), others: Others::Allowed };
+        let mut fields = Fields { named: HashMap::new(), patterns: Vec::new(), others: Others::Allowed };
         for entry in all.get("properties").map(|v| object(v, place)).transpose()?.into_iter().flatten() {
-            fields.named.push((entry.name().into(), self.schema(entry.value, &place.name(entry.name()))?));
+            let schema = self.schema(entry.value, &place.name(entry.name()))?;
+            fields.named.insert(entry.name().into(), schema);
         }
         for entry in all.get("patternProperties").map(|v| object(v, place)).transpose()?.into_iter().flatten() {
             let place = place.name(entry.name());

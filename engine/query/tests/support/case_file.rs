@@ -4,7 +4,8 @@
 //! `find` begins a question with its filter, `sort`, `project`, `skip` and `limit` refine it, and then comes what is
 //! expected: `ids` (a set), `ordered` (ids in order), `out` (one line for each document, types exact), or `error` with
 //! the code and, where given, the place; `count`; `none`. `update` (with `filters` for its array filters) asks for the
-//! matching documents after it, `upsert` for the document that it would make, both expected as `out`. `distinct` asks for the values of a path, expected as `values`. `#` comments.
+//! matching documents after it, `upsert` for the document that it would make, both expected as `out`. `let` gives
+//! variables to expressions. `distinct` asks for the values of a path, expected as `values`. `#` comments.
 
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
@@ -19,6 +20,7 @@ struct Question {
     update: Option<JsonbBuf>,
     array_filters: Option<JsonbBuf>,
     upsert: bool,
+    variables: Option<JsonbBuf>,
     sort: Option<JsonbBuf>,
     project: Option<JsonbBuf>,
     skip: usize,
@@ -72,6 +74,7 @@ pub(crate) fn run(name: &str, content: &str) -> usize {
                     "sort" => q.sort = Some(json(rest, &at)),
                     "project" => q.project = Some(json(rest, &at)),
                     "update" => q.update = Some(json(rest, &at)),
+                    "let" => q.variables = Some(json(rest, &at)),
                     "filters" => q.array_filters = Some(json(rest, &at)),
                     "upsert" => {
                         q.update = Some(json(rest, &at));
@@ -137,9 +140,11 @@ fn answer(q: &Question, documents: &[JsonbBuf]) {
 
 fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, QueryError> {
     let everything = json("{}", &q.at);
-    let filter = Filter::parse(q.filter.as_ref().unwrap_or(&everything).view(), &ParseContext::new("filter"))?;
+    let variables = q.variables.as_ref().map(JsonbBuf::view);
+    let context = |name| ParseContext::new(name).with_now(NOW_MS).with_variables(variables);
+    let filter = Filter::parse(q.filter.as_ref().unwrap_or(&everything).view(), &context("filter"))?;
     let sort = q.sort.as_ref().map(|s| Sort::parse(s.view(), &ParseContext::new("sort"))).transpose()?;
-    let projection = q.project.as_ref().map(|p| Projection::parse(p.view(), &ParseContext::new("projection")));
+    let projection = q.project.as_ref().map(|p| Projection::parse(p.view(), &context("projection")));
     let projection = projection.transpose()?.map(|p| p.for_filter(&filter)).transpose()?;
     if let Some(update) = &q.update {
         return updated(q, update, &filter, documents);
