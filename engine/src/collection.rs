@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, id_hash};
-use quarrydb_query::Filter;
+use quarrydb_query::{Distinct, Filter};
 
 use crate::batch::InsertBatch;
 use crate::catalog::CollectionState;
@@ -18,7 +18,7 @@ use crate::options::{Deadline, WriteOptions};
 use crate::txn::commit::{create, drop_collections};
 use crate::txn::group::Pending;
 use crate::txn::insert::{self, InsertOutcome};
-use crate::txn::modify::{self, DeleteOutcome, DeleteRequest, UpdateOutcome, UpdateRequest};
+use crate::txn::modify::{self, DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};
 
 /// A collection of documents, by name.
 #[derive(Clone, Debug)]
@@ -187,6 +187,34 @@ impl Collection {
     /// The update's own, with nothing changed.
     pub fn update(&self, request: &UpdateRequest, options: &WriteOptions) -> Result<Pending<UpdateOutcome>> {
         modify::update(&self.core, self.state(), &mut || self.open(), request, options)
+    }
+
+    /// Updates or replaces one document and gives it, as it was and as it is.
+    ///
+    /// # Errors
+    /// As [`Collection::update`].
+    pub fn find_and_update(
+        &self,
+        request: &UpdateRequest,
+        options: &WriteOptions,
+    ) -> Result<Pending<(UpdateOutcome, Modified)>> {
+        modify::find_and_update(&self.core, self.state(), &mut || self.open(), request, options)
+    }
+
+    /// Deletes one document and gives it.
+    ///
+    /// # Errors
+    /// As [`Collection::delete`].
+    pub fn find_and_delete(&self, request: &DeleteRequest, options: &WriteOptions) -> Result<Pending<Modified>> {
+        modify::find_and_delete(&self.core, self.state(), request, options)
+    }
+
+    /// Adds the values of all documents that `filter` matches to `distinct`.
+    ///
+    /// # Errors
+    /// As [`Collection::find`]; `LimitExceeded` where the values take too much memory.
+    pub fn distinct(&self, distinct: &mut Distinct, filter: Filter, deadline: Option<Deadline>) -> Result<()> {
+        find::distinct(&self.core, self.state().as_deref(), distinct, filter, deadline)
     }
 
     /// Deletes what a request asks for.

@@ -41,4 +41,4 @@ pub use recovery::check::{CheckReport, check, check_on};
 pub use recovery::salvage::{SalvageReport, salvage};
 pub use txn::group::Pending;
 pub use txn::insert::{InsertOutcome, WriteFailure};
-pub use txn::modify::{DeleteOutcome, DeleteRequest, UpdateOutcome, UpdateRequest};
+pub use txn::modify::{DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};

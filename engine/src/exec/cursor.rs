@@ -40,6 +40,10 @@ impl Document {
         Self(Found::Stored(document))
     }
 
+    pub(crate) fn owned(document: JsonbBuf) -> Self {
+        Self(Found::Owned(document))
+    }
+
     /// The document.
     #[must_use]
     pub fn view(&self) -> JsonbRef<'_> {

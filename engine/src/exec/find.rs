@@ -1,18 +1,21 @@
 //! From a request to rows: by `_id`, by the counts at hand, or by a scan.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quarrydb_jsonb::{JsonbRef, id_hash};
-use quarrydb_query::{Filter, Projection, Sort};
+use quarrydb_query::{Distinct, Filter, Projection, Sort};
 
 use super::cursor::Cursor;
 use super::scan::Scan;
 use super::sort;
 use crate::catalog::CollectionState;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::DISTINCT_BYTES_MAX;
 use crate::mvcc::version::{Address, StoredDocument, Version};
 use crate::options::Deadline;
+use crate::segment::BlockBuf;
 use std::sync::atomic::Ordering;
 
 /// What a `find` asks.
@@ -105,4 +108,32 @@ pub(crate) fn count(
     };
     let after_skip = all.saturating_sub(skip);
     Ok(limit.filter(|&limit| limit > 0).map_or(after_skip, |limit| after_skip.min(limit)))
+}
+
+/// Answers a `distinct`.
+pub(crate) fn distinct(
+    core: &Arc<Core>,
+    collection: Option<&CollectionState>,
+    distinct: &mut Distinct,
+    filter: Filter,
+    deadline: Option<Deadline>,
+) -> Result<()> {
+    let Some(collection) = collection else { return Ok(()) };
+    let snapshot = core.snapshot();
+    let scan = Scan::new(collection.version(), snapshot, filter, deadline);
+    let mut buffer = BlockBuf::default();
+    for morsel in scan.morsels()? {
+        let _ = scan.run(&morsel, &mut buffer, &mut |document, _| {
+            distinct.add(document);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if distinct.bytes() > DISTINCT_BYTES_MAX {
+            let message = format!(
+                "the distinct values take more than {DISTINCT_BYTES_MAX} bytes: narrow the filter, or group them by aggregate"
+            );
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
+        }
+    }
+    core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
+    Ok(())
 }

@@ -8,3 +8,4 @@ pub(crate) mod group;
 pub(crate) mod insert;
 pub(crate) mod modify;
 pub(crate) mod payload;
+mod writing;
