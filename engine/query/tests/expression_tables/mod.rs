@@ -6,3 +6,4 @@ mod dates;
 mod general;
 mod hostile;
 mod strings;
+mod types;

@@ -5,4 +5,5 @@ mod fields;
 mod hostile;
 mod pipelines;
 mod positional;
+mod types;
 mod upserts;
