@@ -194,17 +194,34 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// The name and number of what is wrong with a text or a document.
+fn name_of(kind: quarrydb_jsonb::ErrorKind) -> (&'static str, i32) {
+    use quarrydb_jsonb::ErrorKind as Kind;
+    match kind {
+        Kind::Syntax | Kind::BodyTooDeep => ("InvalidJson", 9),
+        Kind::BadWrapper => ("FailedToParse", 9),
+        Kind::NumberOutOfRange | Kind::TooDeep => ("Overflow", 15),
+        Kind::TooLarge => ("BSONObjectTooLarge", 10334),
+        Kind::BadId => ("InvalidIdField", 53),
+        _ => ("BadValue", 2),
+    }
+}
+
+impl ApiError {
+    /// What is wrong with one line of a stream: its column and its place in the stream, `start` being the line's.
+    pub(crate) fn in_line(e: &quarrydb_jsonb::Error, start: u64) -> Self {
+        let (name, code) = name_of(e.kind());
+        let place = if e.path().is_empty() { String::new() } else { format!("{}: ", e.path()) };
+        let (column, offset) = e.place().map_or((1, 0), |p| (p.column, p.offset as u64));
+        Self::bad(name, code, format!("{place}{} at column {column}", e.message()))
+            .field("column", &column.to_string())
+            .field("byteOffset", &(start + offset).to_string())
+    }
+}
+
 impl From<quarrydb_jsonb::Error> for ApiError {
     fn from(e: quarrydb_jsonb::Error) -> Self {
-        use quarrydb_jsonb::ErrorKind as Kind;
-        let (name, code) = match e.kind() {
-            Kind::Syntax | Kind::BodyTooDeep => ("InvalidJson", 9),
-            Kind::BadWrapper => ("FailedToParse", 9),
-            Kind::NumberOutOfRange | Kind::TooDeep => ("Overflow", 15),
-            Kind::TooLarge => ("BSONObjectTooLarge", 10334),
-            Kind::BadId => ("InvalidIdField", 53),
-            _ => ("BadValue", 2),
-        };
+        let (name, code) = name_of(e.kind());
         let error = Self::bad(name, code, e.to_string());
         match e.place() {
             Some(place) => error

@@ -99,12 +99,11 @@ pub(crate) async fn streamed(
     app: &Shared,
     shape: Shape,
     open: impl FnOnce() -> Result<Cursor> + Send + 'static,
-    at_end: impl FnOnce(u64) + Send + 'static,
 ) -> Result<Response> {
     let (sender, mut receiver) = mpsc::channel(CHUNKS_MAX);
     let packer = Packer::new(shape.coding).map_err(|e| ApiError::internal(&e))?;
     let producer = Producer { app: app.clone(), shape, sender, packer };
-    tokio::task::spawn_blocking(move || producer.run(open, at_end));
+    tokio::task::spawn_blocking(move || producer.run(open));
     let first = tokio::time::timeout(HEAD_START, receiver.recv()).await;
     let pending = match first {
         Ok(Some(Ok(Piece { bytes, last: true }))) => {
@@ -154,13 +153,13 @@ struct Producer {
 }
 
 impl Producer {
-    fn run(mut self, open: impl FnOnce() -> Result<Cursor>, at_end: impl FnOnce(u64)) {
+    fn run(mut self, open: impl FnOnce() -> Result<Cursor>) {
         let app = self.app.clone();
         metrics::add(&app.metrics.streams_open, 1);
         let produced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.produce(open)));
         metrics::sub(&app.metrics.streams_open, 1);
         match produced {
-            Ok(Ok(count)) => at_end(count),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => self.break_off(error),
             Err(_) => {
                 metrics::add(&app.metrics.panics, 1);
@@ -177,13 +176,13 @@ impl Producer {
         let _ = self.send(Err(Broken { error, tail }));
     }
 
-    fn produce(&mut self, open: impl FnOnce() -> Result<Cursor>) -> Result<u64> {
+    fn produce(&mut self, open: impl FnOnce() -> Result<Cursor>) -> Result<()> {
         let shape = self.shape;
         let cursor = open()?;
-        let (mut count, mut begun, mut failed) = (0, false, None);
+        let (mut count, mut begun, mut gone, mut failed) = (0, false, false, None);
         // One chunk is kept back, so that a short answer is known to be whole when it is sent.
         let mut kept: Option<Vec<u8>> = None;
-        let total = cursor.stream(&|document, out| shape.document(document, out), &mut |mut chunk, documents| {
+        cursor.stream(&|document, out| shape.document(document, out), &mut |mut chunk, documents| {
             count += documents;
             if !begun && !chunk.is_empty() {
                 begun = true;
@@ -193,7 +192,11 @@ impl Producer {
             }
             let Some(before) = kept.replace(chunk) else { return ControlFlow::Continue(()) };
             match self.packer.pack(before) {
-                Ok(bytes) => self.send_bytes(bytes, false),
+                Ok(bytes) => {
+                    let flow = self.send_bytes(bytes, false);
+                    gone = flow.is_break();
+                    flow
+                }
                 Err(e) => {
                     failed = Some(ApiError::internal(&e));
                     ControlFlow::Break(())
@@ -203,9 +206,9 @@ impl Producer {
         if let Some(error) = failed {
             return Err(error);
         }
-        if self.sender.is_closed() {
+        if gone || self.sender.is_closed() {
             metrics::add(&self.app.metrics.streams_cancelled, 1);
-            return Ok(total);
+            return Ok(());
         }
         let mut last = kept.unwrap_or_default();
         if !begun && !shape.form.lines {
@@ -216,7 +219,7 @@ impl Producer {
         let packed = packer.end_with(last).map_err(|e| ApiError::internal(&e))?;
         let _ = self.send_bytes(packed, true);
         metrics::add(&self.app.metrics.documents_returned, count);
-        Ok(count)
+        Ok(())
     }
 
     fn send_bytes(&mut self, bytes: Vec<u8>, last: bool) -> ControlFlow<()> {

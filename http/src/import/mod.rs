@@ -371,9 +371,7 @@ impl Parsed {
             }
             Err(e) => {
                 let leading = piece.len() - piece.trim_ascii_start().len();
-                let at = e.place().map_or(0, |p| p.offset);
-                let error = ApiError::from(e).field("byteOffset", &(offset + (leading + at) as u64).to_string());
-                self.bad.push((line, error));
+                self.bad.push((line, ApiError::in_line(&e, offset + leading as u64)));
                 !ordered
             }
         }

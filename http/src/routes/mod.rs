@@ -321,8 +321,9 @@ fn now_ms() -> i64 {
 /// # Errors
 /// 400 with the place in it.
 pub(crate) fn filter(fields: &Fields<'_>) -> Result<Filter> {
+    let variables = fields.object("let")?;
     match fields.object("filter")? {
-        Some(value) => Ok(Filter::parse(value, &context("filter", fields.object("let")?))?),
+        Some(value) => Ok(Filter::parse(value, &context("filter", variables))?),
         None => Ok(Filter::everything()),
     }
 }

@@ -59,9 +59,9 @@ pub(crate) async fn answer_find(call: &Call, collection: Collection, request: Fi
         if cursor.is_cheap() {
             return stream::in_place(&call.app, cursor, call.shape());
         }
-        return stream::streamed(&call.app, call.shape(), move || Ok(cursor), |_| {}).await;
+        return stream::streamed(&call.app, call.shape(), move || Ok(cursor)).await;
     }
-    stream::streamed(&call.app, call.shape(), move || Ok(collection.find(request)?), |_| {}).await
+    stream::streamed(&call.app, call.shape(), move || Ok(collection.find(request)?)).await
 }
 
 /// count.

@@ -1,0 +1,18 @@
+//! The server as its clients see it: a process on a free port with a directory of its own, asked over a socket.
+//!
+//! One test binary, a module for each area; `common.rs` has the process and the client. Only loopback is used.
+#![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
+#![allow(clippy::indexing_slicing, reason = "tests panic so that the line is known")]
+
+mod access;
+mod api_examples;
+mod cli;
+mod common;
+mod connections;
+mod crash;
+mod documents;
+mod import;
+mod limits;
+mod rules;
+mod shutdown;
+mod streams;

@@ -1,0 +1,101 @@
+//! Streamed finds: both forms, packed, trailers, clients that leave, errors in the middle.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use crate::common::{PATIENCE, Server, gunzip};
+
+/// A collection of `n` documents of about a kilobyte.
+fn filled(n: usize) -> Server {
+    let server = Server::start();
+    let pad = "x".repeat(1000);
+    let lines: String = (0..n).map(|i| format!("{{\"_id\":{i},\"pad\":\"{pad}\"}}\n")).collect();
+    let report = server.request("POST", "/v1/db/d/c/import", &[], lines.as_bytes()).expect(200);
+    assert_eq!(report["insertedCount"], n);
+    server
+}
+
+#[test]
+fn a_large_answer_is_whole_in_every_form() {
+    let server = filled(5000);
+    let find = |accept: &str, coding: &str, path: &str| {
+        server.request(
+            "POST",
+            &format!("/v1/db/d/c/find{path}"),
+            &[("Accept", accept), ("Accept-Encoding", coding)],
+            b"{}",
+        )
+    };
+    let json = find("application/json", "identity", "");
+    assert!(json.whole && json.header("content-type") == Some("application/json"));
+    let ids: Vec<_> = json.json()["documents"].as_array().unwrap().iter().map(|d| d["_id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, (0..5000).collect::<Vec<_>>());
+    let packed = find("application/json", "gzip", "");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.body.len() < json.body.len() / 5);
+    assert_eq!(gunzip(&packed.body), json.body);
+    let packed = find("application/json", "zstd", "");
+    assert_eq!(packed.header("content-encoding"), Some("zstd"));
+    assert_eq!(zstd::decode_all(packed.body.as_slice()).unwrap(), json.body);
+    let lines = find("application/x-ndjson", "identity", "?trailer=true");
+    assert_eq!(lines.header("content-type"), Some("application/x-ndjson"));
+    let text = lines.text();
+    assert_eq!(text.lines().count(), 5001);
+    assert_eq!(text.lines().last(), Some(r#"{"end": {"count": 5000}}"#));
+    assert_eq!(find("application/x-ndjson", "identity", "").text().lines().count(), 5000);
+    let canonical = find("application/x-ndjson, application/ejson", "identity", "").text();
+    assert!(canonical.starts_with(r#"{"_id":{"$numberInt":"0"}"#));
+}
+
+#[test]
+fn an_empty_answer_is_whole_too() {
+    let server = Server::start();
+    assert_eq!(server.post("/v1/db/d/c/find", "{}").text(), r#"{"documents":[]}"#);
+    let lines = server.request("POST", "/v1/db/d/c/find?trailer=true", &[("Accept", "application/x-ndjson")], b"{}");
+    assert_eq!(lines.text(), "{\"end\": {\"count\": 0}}\n");
+    let server = filled(2000);
+    assert_eq!(server.post("/v1/db/d/c/find", r#"{"filter": {"pad": "y"}}"#).text(), r#"{"documents":[]}"#);
+}
+
+#[test]
+fn a_client_that_hangs_up_stops_the_find() {
+    let server = filled(40_000);
+    for _ in 0..3 {
+        let mut connection = server.connect();
+        connection.send(b"POST /v1/db/d/c/find HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+        let mut some = [0; 100];
+        connection.stream.read_exact(&mut some).unwrap();
+    }
+    let begun = Instant::now();
+    while server.metric("quarrydb_cursors_cancelled_total") < 3 || server.metric("quarrydb_streams") > 0 {
+        assert!(begun.elapsed() < PATIENCE, "the finds go on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_reader_that_stalls_is_let_go_and_sees_that_its_answer_is_cut() {
+    let server = Server::with(&["--body-timeout", "1s"]);
+    let pad = "x".repeat(1000);
+    let lines: String = (0..40_000).map(|i| format!("{{\"_id\":{i},\"pad\":\"{pad}\"}}\n")).collect();
+    server.request("POST", "/v1/db/d/c/import", &[], lines.as_bytes()).expect(200);
+    let mut connection = server.connect();
+    connection.send(b"POST /v1/db/d/c/find HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+    let begun = Instant::now();
+    while server.metric("quarrydb_streams_cancelled_total") < 1 {
+        assert!(begun.elapsed() < PATIENCE, "the find waits for ever");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!connection.answer(false).whole);
+}
+
+#[test]
+fn an_error_before_the_first_byte_is_an_ordinary_error() {
+    let server = filled(20_000);
+    let answer =
+        server.post("/v1/db/d/c/find", r#"{"filter": {"pad": {"$regex": "y"}}, "maxTimeMS": 1, "sort": {"pad": 1}}"#);
+    if answer.status != 200 {
+        assert_eq!(answer.error(408), "MaxTimeMSExpired");
+        assert_eq!(answer.json()["code"], 50);
+    }
+}
