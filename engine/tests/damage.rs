@@ -161,7 +161,7 @@ fn the_log_cut_at_every_length_of_its_last_record_opens_with_all_earlier_commits
     let mut states = Vec::new();
     let mut ends = Vec::new();
     let log = |storage: &MemoryStorage| {
-        let (name, _) = storage.list().unwrap().into_iter().rfind(|(name, _)| name.ends_with(".qlog")).unwrap();
+        let (name, _) = storage.list().unwrap().into_iter().rfind(|(name, _)| name.starts_with("log-")).unwrap();
         let bytes = storage.bytes(&name).unwrap();
         (name, bytes)
     };

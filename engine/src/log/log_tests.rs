@@ -147,7 +147,7 @@ fn files_grow_to_their_usual_length_and_full_ones_are_what_is_kept() {
     assert_eq!(lens[..6], [8, 16, 32, 64, 64, 64]);
     assert!(lens[3..].iter().all(|len| *len == 64));
     let names: Vec<String> = storage.list().unwrap().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), 2, "one in use and one spare: {names:?}");
+    assert_eq!(names.len(), 3, "one in use, one spare, and the room for an opening: {names:?}");
 }
 
 #[test]
@@ -185,6 +185,50 @@ fn a_full_disk_refuses_in_reserve_and_room_that_comes_back_is_used() {
     assert_eq!(read(&memory, floor).unwrap().0, seqs(files[1].first_seq.get()..=seq + 200));
 }
 
+/// D08: started again on the full disk, any number of times, the log opens; it takes commits when there is room.
+#[test]
+fn a_log_opens_on_a_full_disk_again_and_again() {
+    let memory = MemoryStorage::new();
+    let faulty = FaultyStorage::new(Arc::new(memory.clone()), 1);
+    let log = Log::open(Arc::new(faulty.clone()), options(), LogEnd::default()).unwrap();
+    faulty.set(Faults { byte_budget: Some(0), ..Faults::default() });
+    let mut seq = 1;
+    while append(&log, seq).is_ok() {
+        seq += 1;
+    }
+    log.close().unwrap();
+    for _ in 0..3 {
+        let (found, end, _) = read(&memory, NO_FLOOR).unwrap();
+        assert_eq!(found, seqs(1..=seq - 1));
+        let log = Log::open(Arc::new(faulty.clone()), options(), end).unwrap();
+        assert_eq!(log.reserve(8000).unwrap_err().kind(), ErrorKind::OutOfDiskSpace);
+    }
+    faulty.set(Faults::default());
+    let (_, end, _) = read(&memory, NO_FLOOR).unwrap();
+    let log = Log::open(Arc::new(faulty), options(), end).unwrap();
+    (seq..seq + 50).for_each(|seq| append(&log, seq).unwrap());
+    log.close().unwrap();
+    assert_eq!(read(&memory, NO_FLOOR).unwrap().0, seqs(1..=seq + 49));
+}
+
+/// Starting without writing leaves no trail of files.
+#[test]
+fn a_file_begun_and_never_written_to_is_taken_again() {
+    let storage = MemoryStorage::new();
+    for _ in 0..5 {
+        drop(open(&storage, NO_FLOOR).unwrap());
+    }
+    let (log, _) = open(&storage, NO_FLOOR).unwrap();
+    assert_eq!(log.files().len(), 1);
+    append(&log, 1).unwrap();
+    log.close().unwrap();
+    drop(log);
+    for _ in 0..5 {
+        let (log, (found, ..)) = open(&storage, NO_FLOOR).unwrap();
+        assert_eq!((found, log.files().len()), (vec![1], 2));
+    }
+}
+
 #[test]
 fn shorter_files_are_made_when_the_disk_has_no_room_for_usual_ones() {
     let faulty = FaultyStorage::new(Arc::new(MemoryStorage::new()), 1);
@@ -196,7 +240,7 @@ fn shorter_files_are_made_when_the_disk_has_no_room_for_usual_ones() {
         seq += 1;
     }
     let lens: Vec<u64> = log.state_for_tests();
-    assert_eq!(lens, [64 << 10, 32 << 10], "then 4 KiB are left, too few for a file");
+    assert_eq!(lens, [64 << 10, 16 << 10, 8 << 10], "8 are kept for an opening, then 4 are left, too few for a file");
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::io::{File, Storage};
 use crate::{ErrorKind, Result};
 use std::sync::Arc;
 
+/// Kept so that a database can be opened on a full disk. Not a number any file has.
+const OPENING_FILE: &str = "spare-0.qlog";
+
 /// What to make files from.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -92,6 +95,32 @@ impl Pool {
                 }
                 result => return result,
             }
+        }
+    }
+
+    /// The file an opening begins: as `obtain`, and on a full disk the one kept for that.
+    pub(super) fn obtain_for_opening(&mut self, prefer: u64) -> Result<OpenFile> {
+        match self.obtain(0, prefer) {
+            Err(error) if error.kind() == ErrorKind::OutOfDiskSpace && self.storage.exists(OPENING_FILE)? => {
+                // Half made by a crash, it is no help.
+                if self.storage.open(OPENING_FILE)?.len()? < FILE_BYTES_MIN {
+                    return Err(error);
+                }
+                self.spares.push(Spare { name: OPENING_FILE.to_owned(), len: FILE_BYTES_MIN });
+                self.obtain(0, FILE_BYTES_MIN)
+            }
+            result => result,
+        }
+    }
+
+    /// Keeps room for the next opening, if there is any: a database on a full disk must open all the same.
+    pub(super) fn keep_room_for_opening(&self) -> Result<()> {
+        if self.storage.exists(OPENING_FILE)? {
+            return Ok(());
+        }
+        match self.storage.create(OPENING_FILE, FILE_BYTES_MIN) {
+            Err(error) if error.kind() != ErrorKind::OutOfDiskSpace => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -56,6 +56,8 @@ pub struct LogEnd {
     pub(super) files: Vec<LogFileInfo>,
     /// Above every number in the directory.
     pub(super) next_file: LogFileId,
+    /// Whether the last file holds no record and no trace of one.
+    pub(super) last_is_blank: bool,
     /// Files not in use: released, prepared, spare.
     pub(super) leftovers: Vec<(String, u64)>,
 }
@@ -127,7 +129,7 @@ pub fn recover(
         refuse_records_without_header(storage, options, candidate)?;
         end.leftovers.push((candidate.name.clone(), candidate.len));
     }
-    walk.finish(storage)?;
+    end.last_is_blank = walk.finish(storage)?;
     end.last_seq = walk.last.unwrap_or_default();
     end.wall_ms = walk.wall_ms;
     Ok((end, walk.report))
@@ -295,15 +297,15 @@ impl Walk<'_> {
         })
     }
 
-    /// Rules 2 and 3, at the end of the last file.
-    fn finish(&mut self, storage: &dyn Storage) -> Result<()> {
+    /// Rules 2 and 3, at the end of the last file. Whether there is one and it is blank.
+    fn finish(&mut self, storage: &dyn Storage) -> Result<bool> {
         let floor = self.floor;
         let Some(stop) = &self.stop else {
             if floor.durable_at_least > Seq::default() {
                 let what = format!("the file is missing; commits up to {} were durable", floor.durable_at_least);
                 return Err(Error::corrupt(&file_name(floor.first_file), 0, what));
             }
-            return Ok(());
+            return Ok(false);
         };
         let mut window = Window::new(storage.open(&stop.name)?)?;
         let behind = look_behind(&mut window, epoch(self.options.database, stop.id), stop.offset)?;
@@ -322,6 +324,6 @@ impl Walk<'_> {
                 reason: stop.reason.unwrap_or("a record is missing"),
             });
         }
-        Ok(())
+        Ok(stop.offset == BLOCK_BYTES as u64 && stop.reason.is_none() && behind.end == 0)
     }
 }

@@ -64,7 +64,8 @@ struct Written {
 }
 
 impl Log {
-    /// Begins a new file behind what `recover` has found, after making sure that all of that is durable.
+    /// Begins a new file behind what `recover` has found, after making sure that all of that is durable. Opens on a full
+    /// disk too, for reading and as much writing as there is room.
     ///
     /// # Errors
     /// `OutOfDiskSpace` when there is no room for a new file, `Io`.
@@ -76,11 +77,26 @@ impl Log {
         }
         let mut pool = Pool::new(Arc::clone(&storage), options, end.next_file.max(LogFileId::from_raw(1)));
         pool.adopt(end.leftovers)?;
-        let file = Arc::new(pool.obtain(0, options.first_file_bytes)?);
+        let mut files = end.files;
         let first_seq = end.last_seq.next();
-        let header = FileHeader::new(options.database, file.id, first_seq, end.last_seq, end.wall_ms);
-        file.file.write_at(0, &header.encode())?;
-        file.file.sync_data()?;
+        let file = match files.pop() {
+            // Begun by an earlier opening and never written to: nothing distinguishes it from a new one.
+            Some(last) if end.last_is_blank => {
+                let name = super::file::file_name(last.id);
+                let epoch = super::file::epoch(options.database, last.id);
+                OpenFile { id: last.id, epoch, len: last.bytes, file: storage.open(&name)? }
+            }
+            last => {
+                files.extend(last);
+                let file = pool.obtain_for_opening(options.first_file_bytes)?;
+                let header = FileHeader::new(options.database, file.id, first_seq, end.last_seq, end.wall_ms);
+                file.file.write_at(0, &header.encode())?;
+                file.file.sync_data()?;
+                file
+            }
+        };
+        pool.keep_room_for_opening()?;
+        let file = Arc::new(file);
         let begun = file.id.get();
         let counters = Counters::default();
         counters.began_file();
@@ -94,7 +110,7 @@ impl Log {
                 current_first_seq: first_seq,
                 offset: BLOCK_BYTES as u64,
                 next: None,
-                finished: end.files.into_iter().map(|info| Finished { info, file: None }).collect(),
+                finished: files.into_iter().map(|info| Finished { info, file: None }).collect(),
                 last_seq: end.last_seq,
                 last_wall_ms: end.wall_ms,
                 durable_noted: end.last_seq.get(),

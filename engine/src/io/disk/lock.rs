@@ -74,10 +74,15 @@ impl Drop for DirectoryLock {
     }
 }
 
+/// For people; a full disk must not keep a database from opening, so it is written over what is there and may fail.
 fn note_pid(file: &mut fs::File) -> io::Result<()> {
-    file.set_len(0)?;
-    file.rewind()?;
-    writeln!(file, "pid {}", std::process::id())
+    let line = format!("pid {}\n", std::process::id());
+    let noted = file.rewind().and_then(|()| file.write_all(line.as_bytes()));
+    let noted = noted.and_then(|()| file.set_len(line.len() as u64));
+    match noted {
+        Err(e) if matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Ok(()),
+        result => result,
+    }
 }
 
 fn held(directory: &Path, holder: &str) -> Error {
