@@ -3,6 +3,7 @@
 //! Takes texts, values or structs; gives the buffer, and for each document its range or its own error. The buffer is
 //! moved, not copied, into the commit (`txn/payload.rs`) and from there into the tail. Next: `write/insert.rs`.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,9 +44,14 @@ impl IdMaker {
     }
 }
 
+thread_local! {
+    /// A builder between two batches of this thread: it remembers the shapes of the documents it has seen.
+    static SPARE: Cell<Option<Builder>> = const { Cell::new(None) };
+}
+
 impl InsertBatch {
     pub(crate) fn with_maker(maker: IdMaker) -> Self {
-        Self { builder: Builder::new(), documents: Vec::new(), maker }
+        Self { builder: SPARE.take().unwrap_or_default(), documents: Vec::new(), maker }
     }
 
     /// The documents in `field` of a request's body (an array, or one document), and the body's other fields.
@@ -58,7 +64,7 @@ impl InsertBatch {
         // The encoded form is about as long as the text; room for operations and for growth behind it.
         batch.builder.put(Vec::with_capacity(text.len() + text.len() / 8 + 64));
         let maker = batch.maker.clone();
-        let made = std::cell::Cell::new(false);
+        let made = Cell::new(false);
         let mut make_id = || {
             made.set(true);
             maker.next()
@@ -138,6 +144,13 @@ impl InsertBatch {
     #[must_use]
     pub fn new(db: &crate::Database) -> Self {
         Self::with_maker(db.id_maker())
+    }
+
+    /// The documents' bytes, and where each lies in them.
+    pub(crate) fn finish(mut self) -> (Vec<u8>, Vec<Incoming>) {
+        let bytes = self.builder.take();
+        SPARE.set(Some(self.builder));
+        (bytes, self.documents)
     }
 
     /// The documents so far, bad ones left out.

@@ -72,8 +72,7 @@ pub(crate) fn insert(
     options: &WriteOptions,
 ) -> Result<Pending<InsertOutcome>> {
     core.admit_write()?;
-    let InsertBatch { mut builder, documents, .. } = batch;
-    let mut bytes = builder.take();
+    let (mut bytes, documents) = batch.finish();
     let mut errors = Vec::new();
     let mut ready = prepare(&bytes, documents, ordered, &mut errors);
     if ready.is_empty() {
