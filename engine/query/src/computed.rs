@@ -18,8 +18,8 @@ impl Computed {
     }
 
     /// Whether its value on a document is true: all but false, null, missing and zero.
-    pub(crate) fn is_true(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
-        self.0.is_true(document, Budget::default())
+    pub(crate) fn is_true(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<bool, QueryError> {
+        self.0.is_true(document, budget)
     }
 
     /// Its value on a document; none where it is missing.

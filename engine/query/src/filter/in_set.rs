@@ -92,19 +92,23 @@ impl InSet {
         self.null
     }
 
-    /// Whether a candidate passes.
+    /// Whether a candidate equals one of the values; the regular expressions are the caller's to try.
     #[must_use]
-    pub fn test(&self, candidate: Candidate<'_>) -> bool {
+    pub(crate) fn test(&self, candidate: Candidate<'_>) -> bool {
         let Some(value) = candidate else { return self.null };
-        let equal = match value.kind() {
+        match value.kind() {
             Kind::Null => self.null,
             Kind::String => self.texts.contains(value.as_str_bytes().unwrap_or_default()),
             _ => match whole_i64(value) {
                 Some(n) => self.ints.contains(&n),
                 None => self.has_key_of(value),
             },
-        };
-        equal || self.patterns.iter().any(|p| p.test(value))
+        }
+    }
+
+    /// The regular expressions among the values.
+    pub(crate) fn patterns(&self) -> &[Pattern] {
+        &self.patterns
     }
 
     fn has_key_of(&self, value: JsonbRef<'_>) -> bool {

@@ -33,6 +33,7 @@ pub use pattern::Pattern;
 pub use schema::Schema;
 pub use type_set::TypeSet;
 
+use crate::expr::Budget;
 use crate::path_walk::FieldPath;
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::JsonbRef;
@@ -66,6 +67,17 @@ impl Filter {
     #[inline]
     pub fn matches(&self, document: JsonbRef<'_>) -> Result<bool, QueryError> {
         let mut run = evaluate::Run::default();
+        let matched = evaluate::matches(&self.root, document, &mut run);
+        run.error.map_or(Ok(matched), Err)
+    }
+
+    /// The same with what an `$expr` may spend, and with a way to stop: it is asked now and then whether to go on.
+    ///
+    /// # Errors
+    /// As [`Filter::matches`].
+    #[inline]
+    pub fn matches_within(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<bool, QueryError> {
+        let mut run = evaluate::Run::within(budget);
         let matched = evaluate::matches(&self.root, document, &mut run);
         run.error.map_or(Ok(matched), Err)
     }
