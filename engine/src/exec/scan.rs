@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::Filter;
+use quarrydb_query::expr::Budget;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
@@ -65,6 +66,16 @@ impl Scan {
 
     pub(crate) fn seq(&self) -> Seq {
         self.snapshot.seq()
+    }
+
+    /// Whether a document matches. The deadline holds inside one document too: a filter may look at millions of values.
+    fn matches(&self, document: JsonbRef<'_>) -> Result<bool> {
+        let in_time = || Deadline::check(self.deadline).is_ok();
+        let budget = Budget { go_on: Some(&in_time), ..Budget::default() };
+        self.filter.matches_within(document, budget).or_else(|error| {
+            Deadline::check(self.deadline)?;
+            Err(error.into())
+        })
     }
 
     /// The tails, oldest first.
@@ -138,7 +149,7 @@ impl Scan {
                 }
                 let document = JsonbRef::from_valid(bytes);
                 *examined += 1;
-                if self.filter.matches(document)? && each(document, RowAt { source: index as u32, row })?.is_break() {
+                if self.matches(document)? && each(document, RowAt { source: index as u32, row })?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -158,7 +169,7 @@ impl Scan {
         for row in rows.clone().map(RowId::from_raw) {
             let Some(document) = tail.visible(row, self.seq()) else { continue };
             *examined += 1;
-            if self.filter.matches(document)? && each(document, RowAt { source, row })?.is_break() {
+            if self.matches(document)? && each(document, RowAt { source, row })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
