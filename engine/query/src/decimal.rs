@@ -11,11 +11,9 @@ pub const DIGITS: usize = 34;
 /// Units of three digits that hold a decimal128 with room to round once.
 const UNITS: usize = 13;
 const EXPONENT_BIAS: i32 = 6176;
-const COEFFICIENT_MAX: u128 = 9_999_999_999_999_999_999_999_999_999_999_999;
 const SIGN: u128 = 1 << 127;
 const INFINITY: u128 = 0x78 << 120;
 const NAN: u128 = 0x7c << 120;
-const SPECIAL_MASK: u128 = 0x7c << 120;
 
 /// A decimal taken apart: `(-1)^negative * coefficient * 10^exponent`, or none of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +39,11 @@ pub enum Parts {
 /// Takes a decimal apart.
 #[must_use]
 pub fn parts(d: Decimal128) -> Parts {
-    let bits = d.to_bits();
-    let negative = bits & SIGN != 0;
-    match bits & SPECIAL_MASK {
-        NAN => return Parts::NaN,
-        INFINITY => return Parts::Infinity { negative },
-        _ => {}
+    match d.parts() {
+        Some((negative, coefficient, exponent)) => Parts::Finite { negative, coefficient, exponent },
+        None if d.is_infinite() => Parts::Infinity { negative: d.is_negative() },
+        None => Parts::NaN,
     }
-    // The second form of the encoding holds coefficients that are all too large: they count as zero.
-    let (exponent, coefficient) = if bits >> 125 & 3 == 3 {
-        ((bits >> 111) & 0x3fff, 0)
-    } else {
-        ((bits >> 113) & 0x3fff, bits & ((1 << 113) - 1))
-    };
-    let coefficient = if coefficient > COEFFICIENT_MAX { 0 } else { coefficient };
-    Parts::Finite { negative, coefficient, exponent: exponent as i32 - EXPONENT_BIAS }
 }
 
 /// The NaN.
@@ -197,12 +185,6 @@ pub fn from_parts(negative: bool, coefficient: u128, exponent: i32) -> Decimal12
     from_dec(if negative { -d } else { d })
 }
 
-/// An integer, exact.
-#[must_use]
-pub fn from_i64(n: i64) -> Decimal128 {
-    from_parts(n < 0, u128::from(n.unsigned_abs()), 0)
-}
-
 /// A double: the shortest decimal that reads back as it would surprise, so MongoDB's 15 digits are kept.
 #[must_use]
 pub fn from_f64(d: f64) -> Decimal128 {
@@ -256,22 +238,10 @@ pub fn to_i128(d: Decimal128) -> Option<i128> {
     Some(if negative { -n } else { n })
 }
 
-/// Whether it is a NaN.
-#[must_use]
-pub fn is_nan(d: Decimal128) -> bool {
-    parts(d) == Parts::NaN
-}
-
 /// Whether it is a zero of either sign.
 #[must_use]
 pub fn is_zero(d: Decimal128) -> bool {
     matches!(parts(d), Parts::Finite { coefficient: 0, .. })
-}
-
-/// Whether its sign is minus.
-#[must_use]
-pub fn is_negative(d: Decimal128) -> bool {
-    d.to_bits() & SIGN != 0
 }
 
 /// Without its sign.

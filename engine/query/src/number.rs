@@ -109,7 +109,7 @@ impl Number {
             Self::Decimal(n) => {
                 let whole = decimal::to_i128(n)?;
                 let n64 = i64::try_from(whole).ok()?;
-                let back = decimal::sub(n, decimal::from_i64(n64));
+                let back = decimal::sub(n, Decimal128::from_i64(n64));
                 decimal::is_zero(back).then_some(n64)
             }
         }
@@ -131,8 +131,8 @@ impl Number {
     #[must_use]
     pub fn to_decimal(self) -> Decimal128 {
         match self {
-            Self::Int32(n) => decimal::from_i64(i64::from(n)),
-            Self::Int64(n) => decimal::from_i64(n),
+            Self::Int32(n) => Decimal128::from_i64(i64::from(n)),
+            Self::Int64(n) => Decimal128::from_i64(n),
             Self::Double(n) => decimal::from_f64(n),
             Self::Decimal(n) => n,
         }
@@ -150,7 +150,7 @@ impl Number {
     pub fn is_nan(self) -> bool {
         match self {
             Self::Double(n) => n.is_nan(),
-            Self::Decimal(n) => decimal::is_nan(n),
+            Self::Decimal(n) => n.is_nan(),
             Self::Int32(_) | Self::Int64(_) => false,
         }
     }
@@ -187,7 +187,7 @@ impl Number {
             Self::Int32(_) => Self::Int32(0),
             Self::Int64(_) => Self::Int64(0),
             Self::Double(_) => Self::Double(0.0),
-            Self::Decimal(_) => Self::Decimal(decimal::from_i64(0)),
+            Self::Decimal(_) => Self::Decimal(Decimal128::from_i64(0)),
         }
     }
 }

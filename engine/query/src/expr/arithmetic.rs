@@ -326,11 +326,7 @@ fn sqrt<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         args,
         |d| if d < 0.0 { Err(negative()) } else { Ok(d.sqrt()) },
         |d| {
-            if decimal::is_negative(d) && !decimal::is_zero(d) && !decimal::is_nan(d) {
-                Err(negative())
-            } else {
-                Ok(decimal::sqrt(d))
-            }
+            if d.is_negative() && !decimal::is_zero(d) && !d.is_nan() { Err(negative()) } else { Ok(decimal::sqrt(d)) }
         },
     )
 }
@@ -340,7 +336,7 @@ fn exp<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
 }
 
 fn not_positive(n: Number) -> bool {
-    !n.is_nan() && (n.is_zero() || n.to_f64() < 0.0 || matches!(n, Number::Decimal(d) if decimal::is_negative(d)))
+    !n.is_nan() && (n.is_zero() || n.to_f64() < 0.0 || matches!(n, Number::Decimal(d) if d.is_negative()))
 }
 
 fn logarithm<'a>(

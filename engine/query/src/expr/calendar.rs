@@ -132,8 +132,10 @@ pub(super) fn days_of(year: i64, month: i64, day: i64) -> i64 {
 
 /// Civil time of milliseconds since 1970-01-01.
 pub(super) fn civil(ms: i64) -> Civil {
-    let days = ms.div_euclid(DAY_MS);
-    let ms_of_day = ms.rem_euclid(DAY_MS);
+    civil_of(ms.div_euclid(DAY_MS), ms.rem_euclid(DAY_MS))
+}
+
+fn civil_of(days: i64, ms_of_day: i64) -> Civil {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);
@@ -183,7 +185,7 @@ impl Civil {
     /// ISO 8601: the year that most days of the week are in, and the week in it.
     pub(super) fn iso_week(&self) -> (i64, i64) {
         let thursday = self.days - self.iso_day_of_week() + 4;
-        let year = civil(thursday * DAY_MS).year;
+        let year = civil_of(thursday, 0).year;
         (year, (thursday - days_of(year, 1, 1)) / 7 + 1)
     }
 

@@ -241,9 +241,9 @@ fn to_double<'a>(input: &Datum<'a>, unsupported: impl Fn() -> QueryError) -> Out
 
 fn to_decimal<'a>(input: &Datum<'a>, unsupported: impl Fn() -> QueryError) -> Outcome<'a> {
     Ok(Datum::decimal(match input {
-        Datum::Bool(b) => decimal::from_i64(i64::from(*b)),
+        Datum::Bool(b) => Decimal128::from_i64(i64::from(*b)),
         Datum::Number(n) => n.to_decimal(),
-        Datum::Date(ms) => decimal::from_i64(*ms),
+        Datum::Date(ms) => Decimal128::from_i64(*ms),
         _ => match input.as_str() {
             Some(text) => Decimal128::parse(text).map_err(|_| failure(format!("failed to parse number '{text}'")))?,
             None => return Err(unsupported()),

@@ -79,7 +79,7 @@ impl Sum {
                 Number::Double(if total.is_nan() { self.double } else { total })
             }
             _ => {
-                let mut total = self.decimal.unwrap_or_else(|| decimal::from_i64(0));
+                let mut total = self.decimal.unwrap_or_else(|| Decimal128::from_i64(0));
                 if self.integers != 0 {
                     let n = decimal::from_parts(self.integers < 0, self.integers.unsigned_abs(), 0);
                     total = decimal::add(total, n);
@@ -122,7 +122,7 @@ fn average<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         return Ok(Datum::Null);
     }
     Ok(match sum.finish() {
-        Number::Decimal(total) => Datum::decimal(decimal::div(total, decimal::from_i64(count))),
+        Number::Decimal(total) => Datum::decimal(decimal::div(total, Decimal128::from_i64(count))),
         total => Datum::double(total.to_f64() / count as f64),
     })
 }

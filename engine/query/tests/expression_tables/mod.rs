@@ -5,5 +5,6 @@ mod arrays;
 mod dates;
 mod general;
 mod hostile;
+mod random;
 mod strings;
 mod types;

@@ -5,5 +5,6 @@ mod fields;
 mod hostile;
 mod pipelines;
 mod positional;
+mod random;
 mod types;
 mod upserts;
