@@ -101,7 +101,8 @@ impl<'p> Translator<'p> {
                             let c = self.next().unwrap_or('}');
                             self.out.push(c);
                         }
-                        self.repetition(repetition)?;
+                        // A counted repetition may repeat another: `a{2}{3}`.
+                        self.repetition(false)?;
                     }
                     None => self.out.push_str(r"\{"),
                 },
@@ -355,6 +356,8 @@ impl<'p> Translator<'p> {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '&') {
             return Err(r"malformed \P or \p sequence".to_owned());
         }
+        // Letters with a case: another name for `LC`.
+        let name = if name == "L&" { "LC" } else { name };
         let letter = if (c == 'P') ^ inverted { 'P' } else { 'p' };
         self.out.push_str(&format!(r"\{letter}{{{name}}}"));
         Ok(())
