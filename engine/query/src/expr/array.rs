@@ -30,7 +30,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator { name: "$size", shape: ONE, run: size },
     Operator { name: "$slice", shape: Shape::Positional(2, 3), run: slice },
     Operator { name: "$sortArray", shape: Shape::Named(&["input", "sortBy"], &[]), run: sort },
-    Operator { name: "$zip", shape: Shape::Named(&["inputs"], &["useLongest", "defaults"]), run: zip },
+    Operator { name: "$zip", shape: Shape::Named(&["inputs"], &["useLongestLength", "defaults"]), run: zip },
 ];
 
 /// An argument that is a whole number of 32 bits.
@@ -336,7 +336,7 @@ fn zip<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         Datum::Missing => false,
         Datum::Bool(b) => *b,
         other => {
-            let message = format!("useLongest must be a bool, found {}", other.type_name());
+            let message = format!("useLongestLength must be a bool, found {}", other.type_name());
             return Err(QueryError::location(34463, message));
         }
     };
@@ -355,7 +355,7 @@ fn zip<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         },
     };
     if !defaults.is_empty() && !longest {
-        return Err(QueryError::location(34466, "cannot specify defaults unless useLongest is true"));
+        return Err(QueryError::location(34466, "cannot specify defaults unless useLongestLength is true"));
     }
     if !defaults.is_empty() && defaults.len() != inputs.len() {
         return Err(QueryError::location(34467, "defaults and inputs must have the same length"));

@@ -55,7 +55,7 @@ const ARGUMENTS: [&str; 38] = [
     "as",
     "initialValue",
     "inputs",
-    "useLongest",
+    "useLongestLength",
     "defaults",
     "n",
     "sortBy",
