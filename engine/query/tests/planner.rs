@@ -115,3 +115,39 @@ fn the_paths_of_an_inclusion_are_known() {
         assert_eq!(parsed.included_paths(), expected, "{projection}");
     }
 }
+
+#[test]
+fn the_element_that_matched_is_known() {
+    let document = json(
+        r#"{"_id": 1, "a": [1, 5, 9], "th": [{"n": "a", "q": 1}, {"n": "b", "q": 1}, {"n": "b", "q": 5}],
+            "deep": [{"b": [2, 3]}, {"b": [4, 5]}], "x": 7, "o": {"v": [3, 4]}}"#,
+    );
+    for (filter_text, expected) in [
+        (r#"{"a": 5}"#, Some(Some(1))),
+        (r#"{"a": {"$gt": 4}}"#, Some(Some(1))),
+        (r#"{"a": {"$in": [9, 5]}}"#, Some(Some(1))),
+        (r#"{"th.n": "b"}"#, Some(Some(1))),
+        (r#"{"_id": 1, "th.n": "b"}"#, Some(Some(1))),
+        (r#"{"$and": [{"_id": 1}, {"th": {"$elemMatch": {"n": "b", "q": 5}}}]}"#, Some(Some(2))),
+        (r#"{"th": {"$elemMatch": {"n": "b"}}, "_id": 1}"#, Some(Some(1))),
+        (r#"{"a": {"$elemMatch": {"$gt": 5}}}"#, Some(Some(2))),
+        // The outermost array that was searched, not one that a position named.
+        (r#"{"deep.b": 5}"#, Some(Some(1))),
+        (r#"{"deep.1.b": 5}"#, Some(Some(1))),
+        (r#"{"deep.0.b": 3}"#, Some(Some(1))),
+        (r#"{"o.v": 4}"#, Some(Some(1))),
+        // Of an $or the branch that holds; of several conditions the last on an array.
+        (r#"{"$or": [{"a": 77}, {"a": 9}]}"#, Some(Some(2))),
+        (r#"{"a": 9, "th.n": "a"}"#, Some(Some(0))),
+        // Conditions on no element, negations, and what does not match at all.
+        (r#"{"x": 7}"#, Some(None)),
+        (r#"{"a": [1, 5, 9]}"#, Some(None)),
+        (r#"{"a": {"$size": 3}}"#, Some(None)),
+        (r#"{"a": {"$ne": 4}}"#, Some(None)),
+        (r#"{"$nor": [{"a": 4}]}"#, Some(None)),
+        (r#"{"a": 5, "x": 8}"#, None),
+        (r#"{"a": 4}"#, None),
+    ] {
+        assert_eq!(filter(filter_text).matches_at(document.view()).unwrap(), expected, "{filter_text}");
+    }
+}

@@ -5,8 +5,8 @@
 #[path = "support/reference.rs"]
 mod reference;
 
-use quarrydb_jsonb::{JsonbBuf, parse};
-use quarrydb_query::{Filter, ParseContext, Sort};
+use quarrydb_jsonb::{Builder, JsonbBuf, parse};
+use quarrydb_query::{Filter, ParseContext, Projection, Sort};
 use reference::{Op, Q, V, order};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): enough for tests, the same everywhere.
@@ -206,5 +206,102 @@ fn one_path_sorts_by_the_least_or_the_greatest_of_its_values() {
         };
         assert_eq!(key(&up, &a).cmp(&key(&up, &b)), expected(false), "seed {seed}: {a:?} {b:?}");
         assert_eq!(key(&down, &a).cmp(&key(&down, &b)), expected(true).reverse(), "seed {seed}: {a:?} {b:?}");
+    }
+}
+
+/// What a projection of these paths leaves: `keep` says whether they stay or go.
+fn projected(value: &V, paths: &[Vec<String>], keep: bool) -> V {
+    let V::Object(fields) = value else { return value.clone() };
+    let mut out = Vec::new();
+    for (name, value) in fields {
+        let inner: Vec<Vec<String>> = paths.iter().filter(|p| p[0] == *name).map(|p| p[1..].to_vec()).collect();
+        let left = match inner.as_slice() {
+            [] => (!keep).then(|| value.clone()),
+            [end] if end.is_empty() => keep.then(|| value.clone()),
+            rest => inside(value, rest, keep),
+        };
+        out.extend(left.map(|v| (name.clone(), v)));
+    }
+    V::Object(out)
+}
+
+/// The same for a value that the paths go on into; an inclusion drops it where they cannot.
+fn inside(value: &V, paths: &[Vec<String>], keep: bool) -> Option<V> {
+    match value {
+        V::Object(_) => Some(projected(value, paths, keep)),
+        V::Array(elements) => Some(V::Array(elements.iter().filter_map(|e| inside(e, paths, keep)).collect())),
+        _ => (!keep).then(|| value.clone()),
+    }
+}
+
+#[test]
+fn projections_leave_what_the_reference_leaves() {
+    for seed in 0..3000 {
+        let mut random = Random(seed ^ 0x9107);
+        let keep = random.below(2) == 0;
+        let mut paths: Vec<Vec<String>> = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let path: Vec<String> = random.path().split('.').map(str::to_owned).collect();
+            let collides = |p: &Vec<String>| p.iter().zip(&path).all(|(a, b)| a == b);
+            if !paths.iter().any(collides) {
+                paths.push(path);
+            }
+        }
+        let fields: Vec<String> = paths.iter().map(|p| format!("{:?}: {}", p.join("."), u8::from(keep))).collect();
+        let text = format!("{{{}}}", fields.join(", "));
+        let projection = Projection::parse(jsonb(&text).view(), &ParseContext::new("projection")).unwrap();
+        for _ in 0..5 {
+            let document = random.object(4);
+            let mut out = Builder::new();
+            projection.apply(jsonb(&document.json()).view(), &mut out).unwrap();
+            let expected = jsonb(&projected(&document, &paths, keep).json());
+            assert_eq!(JsonbBuf::from_valid(out.take()), expected, "seed {seed}: {text} of {}", document.json());
+        }
+    }
+}
+
+/// Every pair of values that two paths may take together: of one array the same element.
+fn pairs(value: &V, paths: [&[&str]; 2]) -> Vec<[V; 2]> {
+    // Both go on together while they agree and meet no array; then each is walked as far as it leads.
+    let V::Object(_) = value else { return vec![[V::Null, V::Null]] };
+    let field = |path: &[&str]| match value {
+        V::Object(fields) => path.first().and_then(|n| fields.iter().find(|(k, _)| k == n)).map(|(_, v)| v.clone()),
+        _ => None,
+    };
+    let ends = |v: Option<V>, rest: &[&str]| match (v, rest) {
+        (Some(v), []) => v,
+        (Some(V::Object(o)), [name]) => o.iter().find(|(k, _)| k == name).map_or(V::Null, |(_, v)| v.clone()),
+        _ => V::Null,
+    };
+    match (field(paths[0]), field(paths[1])) {
+        (Some(V::Array(a)), Some(V::Array(_))) if paths[0][0] == paths[1][0] && !a.is_empty() => {
+            a.into_iter().map(|e| [ends(Some(e.clone()), &paths[0][1..]), ends(Some(e), &paths[1][1..])]).collect()
+        }
+        (a, b) => vec![[ends(a, &paths[0][1..]), ends(b, &paths[1][1..])]],
+    }
+}
+
+#[test]
+fn two_paths_through_one_array_sort_by_one_element() {
+    let sort = Sort::parse(jsonb(r#"{"a.b": 1, "a.c": -1}"#).view(), &ParseContext::new("sort")).unwrap();
+    let key = |text: &str| {
+        let mut key = Vec::new();
+        sort.key(jsonb(text).view(), &mut key).unwrap();
+        key
+    };
+    let by = |x: &[V; 2], y: &[V; 2]| order(&x[0], &y[0]).then_with(|| order(&y[1], &x[1]));
+    for seed in 0..3000 {
+        let mut random = Random(seed ^ 0x2222);
+        let mut document = || {
+            let elements = (0..1 + random.below(3)).map(|_| {
+                let mut field = |name: &str| (random.below(4) > 0).then(|| (name.to_owned(), random.value(0)));
+                V::Object(field("b").into_iter().chain(field("c")).collect())
+            });
+            V::Object(vec![("a".to_owned(), V::Array(elements.collect()))])
+        };
+        let (left, right) = (document(), document());
+        let least = |v: &V| pairs(v, [&["a", "b"], &["a", "c"]]).into_iter().min_by(|x, y| by(x, y)).unwrap();
+        let expected = by(&least(&left), &least(&right));
+        assert_eq!(key(&left.json()).cmp(&key(&right.json())), expected, "seed {seed}: {left:?} {right:?}");
     }
 }
