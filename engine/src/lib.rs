@@ -1,5 +1,33 @@
 //! QuarryDB as a library: documents with MongoDB's queries, in one directory, held by one process.
 //!
+//! ```
+//! use quarrydb::{Collection, Database, DeleteRequest, FindRequest, UpdateRequest, WriteOptions};
+//! use serde_json::json;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! let db = Database::open(path)?;
+//! let people = db.collection("town", "people")?;
+//! people.insert(&json!({"_id": 1, "name": "Ada", "born": 1815, "tags": ["mathematics", "poetry"]}))?;
+//! people.insert_many([json!({"name": "Grace", "born": 1906}), json!({"name": "Edsger", "born": 1930})])?;
+//!
+//! let born_later = Collection::filter(&json!({"born": {"$gte": 1900}}))?;
+//! assert_eq!(people.count(born_later.clone(), 0, None, None)?, 2);
+//!
+//! let change = Collection::update_of(&json!({"$inc": {"visits": 1}}))?;
+//! let outcome = people.update(&UpdateRequest::many(born_later, change), &WriteOptions::default())?.wait()?;
+//! assert_eq!((outcome.matched, outcome.modified), (2, 2));
+//!
+//! let mut found = people.find(FindRequest::new(Collection::filter(&json!({"tags": "poetry"}))?))?;
+//! while let Some(document) = found.next()? {
+//!     assert_eq!(document.view().get("name").and_then(|name| name.as_str()), Some("Ada"));
+//! }
+//! people.delete(&DeleteRequest::many(Collection::filter(&json!({}))?), &WriteOptions::default())?.wait()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Layers, each using only what stands below it: `database`, `collection`; `maintain`, `recovery`, `txn`, `exec`; `mvcc`;
 //! `tail`, `segment`, `manifest`, `log`; `io`; `ids`, `error`, `options`, `limits`. The way of an insert and of a query
 //! through the files stands in `docs/architecture.md`.

@@ -19,12 +19,13 @@ use quarrydb_query::{Filter, ParseContext, Sort, Update};
 
 /// Options under which everything happens after a few rows, and only when the test says so.
 pub fn small() -> Options {
-    let mut options = Options::default();
-    options.tail_rows_max = 7;
-    options.log_file_bytes = 16 << 10;
-    options.log_bytes_max = 64 << 10;
-    options.background = false;
-    options
+    Options {
+        tail_rows_max: 7,
+        log_file_bytes: 16 << 10,
+        log_bytes_max: 64 << 10,
+        background: false,
+        ..Options::default()
+    }
 }
 
 pub fn open(storage: &MemoryStorage, options: Options) -> Result<Database> {
