@@ -22,7 +22,7 @@ run: ## build a release and serve $(DATA) (DATA=dir, ARGS='--durability interval
 build: ## one static executable, in target/<host>/release/quarrydb
 	@sh scripts/static-ready.sh $(HOST)
 	CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUSTFLAGS='-C target-feature=+crt-static' \
-		$(CARGO) build --release --target $(HOST) -p quarrydb-http --bin quarrydb
+		CARGO_PROFILE_RELEASE_STRIP=debuginfo $(CARGO) build --release --target $(HOST) -p quarrydb-http --bin quarrydb
 	@sh scripts/static-check.sh $(STATIC)
 
 test: ## all tests

@@ -96,7 +96,7 @@ fn run(arguments: &mut Arguments) -> Result<ExitCode, String> {
     suite::run(&plan, &mut report).map_err(told)?;
     println!("{}", report.table());
     // Published figures are whole runs; anything less is written only where the user says.
-    let whole = !smoke && plan.only.is_empty();
+    let whole = plan.documents >= Plan::full().documents && plan.only.is_empty() && !plan.floors_only;
     let place = results.or_else(|| whole.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("results")));
     if let Some(place) = place {
         let dir = report.write(&place, command.trim()).map_err(told)?;
