@@ -53,6 +53,7 @@ fn every_operator_has_an_example() {
         "$not",
         "$exists",
         "$type",
+        "$expr",
         "$mod",
         "$regex",
         "$options",

@@ -7,8 +7,10 @@ use super::in_set::InSet;
 use super::number::{is_nan, whole_i64};
 use super::pattern::Pattern;
 use super::type_set::TypeSet;
+use crate::decimal;
+use crate::number::Number;
 use hashbrown::{HashMap, HashSet};
-use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, ObjectRef, Value, compare_numbers, sort_key};
+use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, ObjectRef, compare_numbers, sort_key};
 use std::cmp::Ordering;
 
 /// A parsed schema: every rule holds.
@@ -156,21 +158,14 @@ fn within(value: JsonbRef<'_>, bound: &JsonbBuf, beyond: Ordering, exclusive: bo
     ordering != beyond && !(exclusive && ordering == Ordering::Equal)
 }
 
+/// Whether one number is a whole multiple of another; fractions as decimals, in which a tenth is one.
 fn is_multiple(value: JsonbRef<'_>, divisor: JsonbRef<'_>) -> bool {
-    match (whole_i64(value), whole_i64(divisor)) {
-        (Some(v), Some(d)) => d != 0 && v.wrapping_rem(d) == 0,
-        _ => approximate(value) % approximate(divisor) == 0.0,
+    if let (Some(v), Some(d)) = (whole_i64(value), whole_i64(divisor)) {
+        return d != 0 && v.wrapping_rem(d) == 0;
     }
-}
-
-/// A number as a double; only for remainders of fractions.
-fn approximate(value: JsonbRef<'_>) -> f64 {
-    match value.value() {
-        Value::Double(d) => d,
-        Value::Int32(n) => n.into(),
-        Value::Int64(n) => n as f64,
-        Value::Decimal128(d) => d.to_string().parse().unwrap_or(f64::NAN),
-        _ => f64::NAN,
+    match (Number::of(value), Number::of(divisor)) {
+        (Some(v), Some(d)) => decimal::is_zero(decimal::rem(v.to_decimal(), d.to_decimal())),
+        _ => false,
     }
 }
 
