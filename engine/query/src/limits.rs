@@ -45,3 +45,6 @@ pub const ARRAY_FILTERS_MAX: usize = 256;
 
 /// Bytes that an update may write before its result is measured: no document of [`DOCUMENT_BYTES_MAX`] takes more here.
 pub const WRITTEN_BYTES_MAX: usize = 3 * DOCUMENT_BYTES_MAX;
+
+/// Bytes of a body's `let`, as it is stored.
+pub const LET_BYTES_MAX: usize = 64 << 10;

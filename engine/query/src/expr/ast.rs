@@ -7,12 +7,18 @@
 use super::regex::RegexCall;
 use super::registry::Operator;
 use quarrydb_jsonb::JsonbBuf;
+use std::sync::Arc;
 
 /// A parsed expression.
 #[derive(Debug)]
 pub(super) enum Expr {
     /// The same for every document.
     Constant(JsonbBuf),
+    /// A path from a variable of the body's `let`, which all expressions share.
+    Shared {
+        value: Arc<JsonbBuf>,
+        path: Path,
+    },
     /// `$$REMOVE`.
     Missing,
     /// A path from the document: `$a.b`.

@@ -39,6 +39,7 @@ fn inner<'a>(e: &'a Expr, scope: &mut Scope<'a>) -> Evaluated<'a> {
             let root = scope.root().clone();
             walk(root, path, scope)
         }
+        Expr::Shared { value, path } => walk(Datum::from(value.view()), path, scope),
         Expr::Variable { slot, path } => {
             let value = scope.variables.get(*slot).cloned().unwrap_or(Datum::Missing);
             walk(value, path, scope)

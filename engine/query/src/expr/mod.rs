@@ -19,6 +19,7 @@ mod date_parse;
 mod datum;
 mod evaluate;
 mod forms;
+mod let_variables;
 mod object;
 mod parse;
 mod regex;
@@ -89,6 +90,7 @@ impl Expression {
     pub fn constant(&self) -> Option<JsonbRef<'_>> {
         match &self.0 {
             Expr::Constant(value) => Some(value.view()),
+            Expr::Shared { value, path } if path.is_empty() => Some(value.view()),
             _ => None,
         }
     }

@@ -6,18 +6,20 @@
 use super::ast::{Call, Expr, Path};
 use super::evaluate::evaluate;
 use super::forms;
+use super::let_variables::{self, LetVariables};
 use super::registry::{self, Shape};
 use super::scope::{Budget, Scope};
 use crate::limits::{NESTING_MAX, PATH_PARTS_MAX};
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, NULL, ObjectRef};
+use std::sync::Arc;
 
 /// What the parser of one expression carries along.
 #[derive(Debug)]
 pub(super) struct Parser {
     now_ms: i64,
     /// The body's `let`, evaluated.
-    constants: Vec<(Box<str>, JsonbBuf)>,
+    constants: LetVariables,
     /// Variables in scope; the position is the slot.
     variables: Vec<Box<str>>,
     depth: usize,
@@ -39,29 +41,15 @@ impl Parser {
     pub(super) fn new(context: &ParseContext<'_>) -> Result<Self, QueryError> {
         let mut parser = Self {
             now_ms: context.now_ms,
-            constants: Vec::new(),
+            constants: LetVariables::default(),
             variables: Vec::new(),
             depth: 0,
             patterns: 0,
             fold_steps: FOLD_STEPS_MAX,
             fold_bytes: FOLD_BYTES_MAX,
         };
-        let Some(variables) = context.variables else { return Ok(parser) };
-        let root = Place::root("let");
-        let Some(variables) = variables.as_object() else {
-            return Err(QueryError::type_mismatch("let is an object of variables").at(&root));
-        };
-        for variable in variables {
-            let place = root.name(variable.name());
-            check_variable_name(variable.name(), &place)?;
-            let value = match parser.expression(variable.value, &place)? {
-                Expr::Constant(value) => value,
-                other => {
-                    let mut scope = Scope::new(NULL, Budget::default());
-                    evaluate(&other, &mut scope).and_then(|v| v.to_buf()).map_err(|e| e.at(&place))?
-                }
-            };
-            parser.constants.push((variable.name().into(), value));
+        if let Some(variables) = context.variables {
+            parser.constants = let_variables::evaluated(variables, context.now_ms)?;
         }
         Ok(parser)
     }
@@ -133,7 +121,7 @@ impl Parser {
             return Ok(Expr::Variable { slot, path });
         }
         if let Some((_, value)) = self.constants.iter().rfind(|(n, _)| **n == *name) {
-            return Ok(constant_path(value, &path));
+            return Ok(Expr::Shared { value: Arc::clone(value), path });
         }
         match name {
             "ROOT" | "CURRENT" => Ok(Expr::Root(path)),
@@ -325,19 +313,6 @@ fn constant(write: impl FnOnce(&mut quarrydb_jsonb::Builder)) -> Result<Expr, Qu
     let mut out = quarrydb_jsonb::Builder::new();
     write(&mut out);
     Ok(Expr::Constant(JsonbBuf::from_valid(out.take())))
-}
-
-/// The value at a path in a constant.
-fn constant_path(value: &JsonbBuf, path: &Path) -> Expr {
-    if path.is_empty() {
-        return Expr::Constant(value.clone());
-    }
-    let mut scope = Scope::new(value.view(), Budget::default());
-    let root = Expr::Root(path.clone());
-    match evaluate(&root, &mut scope) {
-        Ok(v) if v.kind().is_some() => v.to_buf().map_or(Expr::Missing, Expr::Constant),
-        _ => Expr::Missing,
-    }
 }
 
 /// Whether a value holds nothing that an expression would not take literally.

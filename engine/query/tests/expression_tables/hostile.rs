@@ -78,6 +78,14 @@ fn variables_of_the_body_are_constants() {
     assert_eq!(ask(r#"{"$first": "$$o.p.q"}"#).unwrap().unwrap().view().as_i64(), Some(2));
     assert_eq!(ask(r#"{"$let": {"vars": {"x": 1}, "in": "$$x"}}"#).unwrap().unwrap().view().as_i64(), Some(1));
     assert_eq!(ask(r#""$$none""#).unwrap_err(), 17276);
+    // The next body's variables are its own.
+    let other = json(r#"{"x": 6, "y": {"$add": [1, 2]}, "o": {"p": [1, {"q": 2}]}}"#);
+    let next = ParseContext::new("expression").with_variables(Some(other.view()));
+    let parsed = Expression::parse(json(r#""$$x""#).view(), &next).unwrap();
+    assert_eq!(parsed.constant().and_then(|v| v.as_i64()), Some(6));
+    let long = json(&format!(r#"{{"x": "{}"}}"#, "y".repeat(70_000)));
+    let too_long = ParseContext::new("expression").with_variables(Some(long.view()));
+    assert_eq!(Expression::parse(json("1").view(), &too_long).unwrap_err().code(), 9);
     let wrong = json(r#"{"X": 5}"#);
     let context = ParseContext::new("expression").with_variables(Some(wrong.view()));
     assert_eq!(Expression::parse(json("1").view(), &context).unwrap_err().code(), 9);
