@@ -20,6 +20,7 @@ pub mod fuzzing;
 pub mod limits;
 pub mod number;
 pub mod path_walk;
+mod pattern_count;
 mod place;
 pub mod projection;
 mod scratch;

@@ -35,6 +35,7 @@ pub use self::datum::{Datum, Elements, Encoded, Fields, List};
 pub use self::scope::{Budget, INTERRUPT_STEPS, Scope};
 
 use self::ast::Expr;
+use crate::pattern_count::PatternCount;
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 
@@ -54,6 +55,7 @@ impl Expression {
     /// Unknown operators (`InvalidPipelineOperator`, 168), wrong numbers of arguments, undefined variables (17276),
     /// malformed paths: with their place.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let _patterns = PatternCount::open();
         parse::Parser::new(context)?.expression(value, &context.place).map(Self)
     }
 

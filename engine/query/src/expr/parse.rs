@@ -23,8 +23,6 @@ pub(super) struct Parser {
     /// Variables in scope; the position is the slot.
     variables: Vec<Box<str>>,
     depth: usize,
-    /// Regular expressions compiled so far: the more, the less room for each.
-    pub(super) patterns: usize,
     /// What folding constants may still take.
     fold_steps: u64,
     fold_bytes: usize,
@@ -44,7 +42,6 @@ impl Parser {
             constants: LetVariables::default(),
             variables: Vec::new(),
             depth: 0,
-            patterns: 0,
             fold_steps: FOLD_STEPS_MAX,
             fold_bytes: FOLD_BYTES_MAX,
         };

@@ -9,6 +9,7 @@ use super::forms;
 use super::parse::Parser;
 use super::scope::Scope;
 use crate::filter::Pattern;
+use crate::pattern_count::PatternCount;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Value};
 use std::borrow::Cow;
@@ -52,8 +53,7 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
         };
         let wanted = wanted(name, &Datum::from(pattern.view()), &options).map_err(|e| e.at(place))?;
         if let Some((text, options)) = wanted {
-            p.patterns += 1;
-            let pattern = Pattern::compile(&text, &options, p.patterns).map_err(|e| e.at(place))?;
+            let pattern = Pattern::compile(&text, &options, PatternCount::next()).map_err(|e| e.at(place))?;
             call.compiled = Some(Box::new(pattern));
         }
     }

@@ -35,6 +35,7 @@ pub use type_set::TypeSet;
 
 use crate::expr::Budget;
 use crate::path_walk::FieldPath;
+use crate::pattern_count::PatternCount;
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::JsonbRef;
 
@@ -50,6 +51,7 @@ impl Filter {
     /// # Errors
     /// With the place, what was found and what is wanted: `BadValue` for most, `UnknownOperator` by name.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let _patterns = PatternCount::open();
         parse::parse(value, context).map(|root| Self { root })
     }
 

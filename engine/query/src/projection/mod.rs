@@ -37,6 +37,7 @@ impl Projection {
     /// # Errors
     /// With the place and MongoDB's number, such as 31253 and 31254 where inclusion and exclusion are mixed.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let _patterns = crate::pattern_count::PatternCount::open();
         parse::parse(value, context)
     }
 

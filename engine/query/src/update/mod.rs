@@ -65,6 +65,7 @@ impl Update {
         array_filters: Option<JsonbRef<'_>>,
         context: &ParseContext<'_>,
     ) -> Result<Self, QueryError> {
+        let _patterns = crate::pattern_count::PatternCount::open();
         let Some(stages) = update.as_array() else {
             return parse::parse(update, array_filters, context).map(|p| Self(Form::Operators(p)));
         };

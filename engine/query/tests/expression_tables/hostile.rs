@@ -51,6 +51,11 @@ fn many_patterns_share_their_room() {
     let pattern = r#"{"$regexMatch": {"input": "$a", "regex": "\\w{1,200}"}}"#;
     let text = format!(r#"{{"$or": [{}]}}"#, vec![pattern; 5000].join(","));
     assert!(outcome(&text, "{}").starts_with("error "));
+    let many = vec![r#"{"$expr": {"$regexMatch": {"input": "$a", "regex": "\\w{1,200}"}}}"#; 5000].join(",");
+    let filter = json(&format!(r#"{{"$or": [{many}]}}"#));
+    let _ = quarrydb_query::Filter::parse(filter.view(), &ParseContext::new("filter")).unwrap_err();
+    let one = r#"{"$regexMatch": {"input": "$a", "regex": "\\w{1,200}"}}"#;
+    assert_eq!(outcome(one, r#"{"a": "x"}"#), "true", "after a refusal the next query has its room");
     let dynamic = r#"{"$size": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$regexMatch": {"input": "x", "regex": {"$concat": ["x", {"$toString": "$$this"}]}}}}}}"#;
     assert_eq!(outcome(dynamic, "{}"), "error 146");
 }
