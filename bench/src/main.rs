@@ -15,6 +15,7 @@ const USAGE: &str = "usage:
   quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
         ours beside the floors; groups: batch find point single import open
         exit status 1 where a goal is missed, but not with --smoke
+  quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench kill [--rounds N] [--seed N]     kills the server under 8 writers and looks for what was lost
   quarrydb-bench dataset N [SEED]                 N employee documents, one a line
 environment:
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     let command = if words.is_empty() { String::new() } else { words.remove(0) };
     let mut arguments = Arguments(words);
     let done = match command.as_str() {
-        "run" => run(&mut arguments),
+        "run" | "floors" => run(&command, &mut arguments),
         "kill" => soak(&mut arguments),
         "dataset" => dataset(&mut arguments),
         "floor" => floor(&mut arguments),
@@ -81,10 +82,11 @@ fn told(error: io::Error) -> String {
     error.to_string()
 }
 
-fn run(arguments: &mut Arguments) -> Result<ExitCode, String> {
-    let command = format!("quarrydb-bench run {}", arguments.0.join(" "));
+fn run(command: &str, arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let line = format!("quarrydb-bench {command} {}", arguments.0.join(" "));
     let smoke = arguments.flag("--smoke");
     let mut plan = if smoke { Plan::smoke() } else { Plan::full() };
+    plan.floors_only = command == "floors";
     plan.documents = arguments.number("--documents", plan.documents)?;
     plan.repetitions = arguments.number("--repetitions", plan.repetitions)?;
     if let Some(groups) = arguments.value("--only")? {
@@ -99,7 +101,7 @@ fn run(arguments: &mut Arguments) -> Result<ExitCode, String> {
     let whole = plan.documents >= Plan::full().documents && plan.only.is_empty() && !plan.floors_only;
     let place = results.or_else(|| whole.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("results")));
     if let Some(place) = place {
-        let dir = report.write(&place, command.trim()).map_err(told)?;
+        let dir = report.write(&place, line.trim()).map_err(told)?;
         println!("written to {}", dir.display());
     }
     let missed = report.missed();

@@ -1,8 +1,9 @@
 //! What is measured, repetition by repetition: ours and its floor one after the other, who is first changing each time.
 //!
-//! `writes.rs` loads and inserts, `reads.rs` finds, `reopen.rs` starts on what is there. Each takes a running server or
+//! `writes.rs` loads and inserts, `reads.rs` finds, `reopen.rs` starts on what is there, `floors.rs` does without us. Each takes a running server or
 //! an empty directory and leaves samples in a `Report`. No step asks the server how fast it was.
 
+mod floors;
 mod reads;
 mod reopen;
 mod writes;
@@ -27,19 +28,21 @@ pub struct Plan {
     pub hurry: usize,
     /// Which groups, all if empty: `batch`, `find`, `point`, `single`, `import`, `open`.
     pub only: Vec<String>,
+    /// No server of ours at all.
+    pub floors_only: bool,
 }
 
 impl Plan {
     /// The published figures.
     #[must_use]
     pub fn full() -> Self {
-        Self { documents: 1_000_000, repetitions: 5, hurry: 1, only: Vec::new() }
+        Self { documents: 1_000_000, repetitions: 5, hurry: 1, only: Vec::new(), floors_only: false }
     }
 
     /// Shows that the harness works; its figures mean nothing.
     #[must_use]
     pub fn smoke() -> Self {
-        Self { documents: 10_000, repetitions: 1, hurry: 50, only: Vec::new() }
+        Self { documents: 10_000, repetitions: 1, hurry: 50, only: Vec::new(), floors_only: false }
     }
 
     fn does(&self, group: &str) -> bool {
@@ -75,6 +78,10 @@ pub fn run(plan: &Plan, report: &mut Report) -> io::Result<()> {
     for repetition in 0..plan.repetitions {
         say(&format!("repetition {} of {}", repetition + 1, plan.repetitions));
         let mut round = Round { plan, lines: &lines, batches: &batches, report, repetition };
+        if plan.floors_only {
+            round.floors()?;
+            continue;
+        }
         round.machine()?;
         round.interval()?;
         round.commit()?;

@@ -58,7 +58,7 @@ impl Round<'_> {
         Ok(server)
     }
 
-    fn singles(&self, count: usize) -> Vec<Vec<u8>> {
+    pub(super) fn singles(&self, count: usize) -> Vec<Vec<u8>> {
         let path = format!("{COLLECTION}/insertOne");
         let body = |line: &[u8]| [b"{\"document\":", line, b"}"].concat();
         self.lines.iter().cycle().take(count).map(|line| request("POST", &path, &[], &body(line))).collect()
@@ -110,7 +110,7 @@ impl Round<'_> {
         Ok(self.lines.len() as f64 / elapsed)
     }
 
-    fn floor_of_import(&self) -> io::Result<f64> {
+    pub(super) fn floor_of_import(&self) -> io::Result<f64> {
         let scratch = Scratch::new("floor")?;
         let floor = Server::floor(scratch.path(), Work::Ingest, ANSWER_BYTES_ONE)?;
         self.ingest(floor.address())
