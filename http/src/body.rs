@@ -26,6 +26,8 @@ const DRAIN_BYTES_MAX: usize = 256 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// The first buffer for a body that has not said its size.
 const FIRST_BYTES: usize = 8 << 10;
+/// Up to this a body that has said its size gets its buffer at once: pages are not touched before they are filled.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
 /// The step in which a body is unpacked.
 const UNPACK_BYTES: usize = 64 << 10;
 
@@ -72,7 +74,7 @@ async fn receive(app: &App, mut body: Body, max: usize, said: Option<usize>, hel
     if body.is_end_stream() && first.len() <= max {
         return if held.grow_to(first.len()) { Ok(first) } else { Err(busy()) };
     }
-    let mut whole = BytesMut::with_capacity(first.len().max(said.unwrap_or(FIRST_BYTES).min(FIRST_BYTES << 4)));
+    let mut whole = BytesMut::with_capacity(first.len().max(said.unwrap_or(FIRST_BYTES).min(AHEAD_BYTES_MAX)));
     let mut next = Some(first);
     while let Some(chunk) = next {
         let len = whole.len() + chunk.len();

@@ -14,15 +14,17 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 
 use crate::error::ApiError;
 use crate::front;
 use crate::state::Shared;
 
-/// The most that a request's head may take; also hyper's buffer.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The most that a request's head may take.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
+/// hyper's buffer: what is read at once of a large body, and where it refuses a head of itself.
+const BUFFER_BYTES_MAX: usize = 256 << 10;
 /// How long the last words to a client that is shown out may take.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -93,7 +95,7 @@ where
         front::handle(Arc::clone(&for_service), router.clone(), peer, Arc::clone(&pulse_of_service), request)
     });
     let mut connection = http1::Builder::new()
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
         .half_close(false)
         .serve_connection(TokioIo::new(watched), service);
     let (header_patience, idle_patience) = (app.settings.header_timeout, app.settings.idle_timeout);
@@ -103,7 +105,7 @@ where
     loop {
         tokio::select! {
             biased;
-            _ = &mut connection => return,
+            _ = &mut connection => return linger(connection.into_parts().io.into_inner()).await,
             () = &mut tick => {
                 tick.as_mut().reset(tokio::time::Instant::now() + step);
                 let waited = pulse.waited(app.now_ms());
@@ -134,6 +136,17 @@ where
         stream.shutdown().await
     };
     let _ = tokio::time::timeout(FAREWELL_TIME_MAX, farewell).await;
+}
+
+/// Reads on for a moment after a refusal in the middle of a head: closing at once would reset the connection, and the
+/// client would lose the answer.
+async fn linger<S: AsyncRead + Unpin>(mut watched: Watched<S>) {
+    if watched.farewell.is_none() {
+        return;
+    }
+    let mut scrap = vec![0; 16 << 10];
+    let reading = async { while watched.inner.read(&mut scrap).await.is_ok_and(|n| n > 0) {} };
+    let _ = tokio::time::timeout(FAREWELL_TIME_MAX, reading).await;
 }
 
 /// A whole response as bytes, for where hyper is not at hand. The connection is closed after it.
@@ -243,6 +256,12 @@ impl<S> Watched<S> {
     }
 }
 
+/// 431.
+pub(crate) fn head_too_large() -> ApiError {
+    let message = format!("the head of the request is larger than {HEAD_BYTES_MAX} bytes or has over 100 headers");
+    ApiError::new(http::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HeadersTooLarge", None, message)
+}
+
 /// Our error for a response that hyper wrote of itself: a refusal without a body. All of ours carry a request id.
 fn bare_refusal(head: &[u8]) -> Option<ApiError> {
     let rest = head.strip_prefix(b"HTTP/1.1 4")?;
@@ -253,11 +272,7 @@ fn bare_refusal(head: &[u8]) -> Option<ApiError> {
         return None;
     }
     Some(match rest.get(..2)? {
-        b"31" => {
-            let message =
-                format!("the head of the request is larger than {HEAD_BYTES_MAX} bytes or has over 100 headers");
-            ApiError::new(http::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HeadersTooLarge", None, message)
-        }
+        b"31" => head_too_large(),
         b"14" => ApiError::new(http::StatusCode::URI_TOO_LONG, "UriTooLong", None, "the address is too long"),
         _ => {
             ApiError::bad_value("the request is not HTTP/1.1 as it should be: its first line or a header is malformed")

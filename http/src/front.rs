@@ -21,7 +21,7 @@ use hyper::body::Incoming;
 use tower_service::Service;
 
 use crate::access::Grant;
-use crate::connection::Pulse;
+use crate::connection::{self, HEAD_BYTES_MAX, Pulse};
 use crate::encode;
 use crate::error::{ApiError, Result};
 use crate::metrics;
@@ -49,10 +49,10 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response, std::convert::Infallible> {
     pulse.serving();
-    let started = Instant::now();
     let id = request_id(&app, request.headers());
     let coding = negotiate::answer_coding(request.headers());
-    let logged = tracing::enabled!(tracing::Level::DEBUG).then(|| (request.method().clone(), request.uri().clone()));
+    let logged = tracing::enabled!(tracing::Level::DEBUG)
+        .then(|| (Instant::now(), request.method().clone(), request.uri().clone()));
     let mut verdict = OriginVerdict::None;
     let mut response = match admit(&app, peer, &request, &mut verdict) {
         Ok(Admission::Preflight) => {
@@ -83,7 +83,7 @@ pub(crate) async fn handle(
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     app.metrics.status(status);
-    if let Some((method, uri)) = logged {
+    if let Some((started, method, uri)) = logged {
         let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(id, %method, path = uri.path(), status = status.as_u16(), us, "request");
     }
@@ -107,6 +107,10 @@ enum Admission {
 /// Host, then origin, then preflight (it never carries a key), then key.
 fn admit(app: &App, peer: SocketAddr, request: &Request<Incoming>, verdict: &mut OriginVerdict) -> Result<Admission> {
     let (web, headers) = (&app.settings.web, request.headers());
+    let head_bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if head_bytes > HEAD_BYTES_MAX {
+        return Err(connection::head_too_large());
+    }
     web.check_host(request.uri().authority().map(|a| a.as_str()), request.version(), headers)?;
     *verdict = web.check_origin(headers)?;
     if WebRules::is_preflight(request.method(), headers) {

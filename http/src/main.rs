@@ -35,6 +35,11 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
+/// Requests and answers are many small and a few large blocks that move between threads; the system's allocator takes
+/// locks and gives memory back to the kernel for both.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(*args),

@@ -66,21 +66,28 @@ fn start(mut settings: Settings, keys: Option<AccessKeys>) -> Result<(), String>
 }
 
 async fn live(app: Shared, acceptor: Option<TlsAcceptor>) -> Result<(), String> {
-    let signals = Signals::catch()?;
+    let mut signals = Signals::catch()?;
     let listen = app.settings.listen;
     let listener = TcpListener::bind(listen).await.map_err(|e| format!("cannot listen on {listen}: {e}"))?;
     let address = listener.local_addr().map_err(|e| format!("cannot listen on {listen}: {e}"))?;
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     warn_of_exposure(&app, address, acceptor.is_some());
     let (stop, stopped) = watch::channel(false);
+    tokio::spawn(Arc::clone(&app).tick());
     let accepting = tokio::spawn(accept(Arc::clone(&app), listener, acceptor, stopped));
-    let database = {
+    let opening = {
         let app = Arc::clone(&app);
-        tokio::task::spawn_blocking(move || open(&app)).await.map_err(|e| e.to_string())??
+        tokio::task::spawn_blocking(move || open(&app))
+    };
+    let database = tokio::select! {
+        opened = opening => opened.map_err(|e| e.to_string())??,
+        // Opening is safe to break off at any point, as a crash of it is.
+        () = signals.stop(&app) => return Ok(()),
     };
     let mut stdout = std::io::stdout();
     let _ = writeln!(stdout, "listening on {scheme}://{address}").and_then(|()| stdout.flush());
-    signals.wait(&app).await;
+    signals.stop(&app).await;
+    signals.force_at_the_next();
     end(&app, &stop, accepting, database).await
 }
 
@@ -93,9 +100,15 @@ fn open(app: &App) -> Result<Database, String> {
     Ok(database)
 }
 
+/// Says what opening met: one line, and a warning where an unsynced tail was left out.
 fn log_recovery(path: &Path, found: &quarrydb::Recovered) {
     let (segments, log) = (found.segments, &found.log);
-    tracing::info!(path = %path.display(), new = found.is_new, segments, "opened: {log:?}");
+    let (commits, bytes) = (log.commits, log.payload_bytes);
+    tracing::info!(path = %path.display(), new = found.is_new, segments, commits, bytes, "opened, the log replayed");
+    if let Some(cut) = &log.cut {
+        let (file, offset, bytes) = (&cut.file, cut.offset, cut.bytes);
+        tracing::warn!(file, offset, bytes, "an unsynced tail of the log was cut off: {}", cut.reason);
+    }
     if !found.removed.is_empty() {
         tracing::info!("removed what a crash left half made: {}", found.removed.join(", "));
     }
@@ -243,14 +256,19 @@ impl Signals {
         })
     }
 
-    async fn wait(mut self, app: &Shared) {
+    /// Returns when the server is to end.
+    async fn stop(&mut self, app: &Shared) {
         loop {
             tokio::select! {
-                _ = self.term.recv() => break,
-                _ = self.int.recv() => break,
+                _ = self.term.recv() => return,
+                _ = self.int.recv() => return,
                 _ = self.hup.recv() => reload_keys(app),
             }
         }
+    }
+
+    /// From now on a signal ends the process at once.
+    fn force_at_the_next(mut self) {
         tokio::spawn(async move {
             tokio::select! {
                 _ = self.term.recv() => {}

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quarrydb::Database;
 
@@ -13,6 +13,9 @@ use crate::budget::Budget;
 use crate::config::Settings;
 use crate::error::{ApiError, Result};
 use crate::metrics::Metrics;
+
+/// How exact the clock of connections is.
+const TICK: Duration = Duration::from_millis(50);
 
 /// The handle that is passed around.
 pub(crate) type Shared = Arc<App>;
@@ -31,6 +34,8 @@ pub(crate) struct App {
     stopping: AtomicBool,
     next_request: AtomicU64,
     started: Instant,
+    /// Milliseconds since the start, as of the last tick: patience needs no more, and reading a clock costs.
+    now_ms: AtomicU64,
 }
 
 impl App {
@@ -47,6 +52,7 @@ impl App {
             stopping: AtomicBool::new(false),
             next_request: AtomicU64::new(1),
             started: Instant::now(),
+            now_ms: AtomicU64::new(0),
             settings,
         })
     }
@@ -100,10 +106,19 @@ impl App {
         self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Milliseconds since the server started.
+    /// Milliseconds since the server started, at most `TICK` ago.
     #[inline]
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.now_ms.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the clock of [`App::now_ms`]. Never ends.
+    pub(crate) async fn tick(self: Arc<Self>) {
+        loop {
+            let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.now_ms.store(now, Ordering::Relaxed);
+            tokio::time::sleep(TICK).await;
+        }
     }
 }
 

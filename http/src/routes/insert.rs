@@ -10,8 +10,8 @@ use crate::answer;
 use crate::error::{ApiError, Result};
 use crate::fields;
 
-/// Bodies above this are parsed on a thread of their own.
-const IN_PLACE_BYTES: usize = 64 << 10;
+/// Bodies above this, a few milliseconds of parsing, are taken off the worker.
+const IN_PLACE_BYTES: usize = 512 << 10;
 
 /// insertOne.
 pub(crate) async fn one(call: &Call, body: &[u8]) -> Result<Response> {

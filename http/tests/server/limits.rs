@@ -83,8 +83,10 @@ fn nesting_without_end_is_refused_at_once_and_the_server_lives() {
 #[test]
 fn heads_without_end_are_refused_in_our_shape() {
     let server = Server::start();
-    let huge = "x".repeat(200_000);
-    assert_eq!(server.request("GET", "/healthz", &[("X-Huge", &huge)], b"").error(431), "HeadersTooLarge");
+    for bytes in [100_000, 1_000_000] {
+        let huge = "x".repeat(bytes);
+        assert_eq!(server.request("GET", "/healthz", &[("X-Huge", &huge)], b"").error(431), "HeadersTooLarge");
+    }
     let mut connection = server.connect();
     connection.send(b"this is not HTTP at all\r\n\r\n");
     assert_eq!(connection.answer(false).error(400), "BadValue");
