@@ -10,7 +10,7 @@ fn run(seed: u64, steps: usize) {
     let mut chance = Chance::new(seed);
     let storage = MemoryStorage::new();
     let mut options = small();
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         options.durability = interval();
     }
     let mut db = open(&storage, options.clone()).unwrap();

@@ -69,7 +69,7 @@ pub enum Value<'a> {
 pub const NULL: JsonbRef<'static> = JsonbRef(&[Kind::Null.tag(0)]);
 
 impl<'a> JsonbRef<'a> {
-    /// Takes bytes known to be valid: written by [`crate::Builder`] or passed by [`crate::validate`]. With others the
+    /// Takes bytes known to be valid: written by [`crate::Builder`] or passed by [`crate::validate()`]. With others the
     /// answers are wrong, but nothing panics.
     #[inline]
     #[must_use]

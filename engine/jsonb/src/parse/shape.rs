@@ -14,7 +14,7 @@ pub(super) type ShapeId = usize;
 /// No shape: nothing is known and nothing is learned.
 pub(super) const NO_SHAPE: ShapeId = usize::MAX;
 
-/// Shapes that are remembered at once; beyond it nothing new is learned until [`Shapes::tidy`].
+/// Shapes that are remembered at once; beyond it nothing new is learned until [`Shapes::root`].
 const SHAPES_MAX: usize = 128;
 /// Names that are remembered of one object.
 const NAMES_MAX: usize = 256;
