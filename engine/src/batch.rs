@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use quarrydb_jsonb::{Builder, Error as JsonbError, JsonbBuf, JsonbRef, Kind};
+use quarrydb_jsonb::{
+    Builder, DOCUMENT_BSON_BYTES_MAX, DOCUMENT_LEVELS_MAX, Error as JsonbError, JsonbBuf, JsonbRef, Kind, bson_size,
+};
 
 use crate::io::Clock;
 use crate::object_id::ObjectIds;
@@ -111,6 +113,7 @@ impl InsertBatch {
             let found = document.kind().alias();
             return Err(JsonbError::new(ErrorKind::Serde, format!("a document is an object, not {found}")));
         };
+        check_bounds(document)?;
         let from = self.builder.len();
         let first = object.iter().next();
         let made_id = match object.get("_id") {
@@ -177,5 +180,51 @@ impl InsertBatch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.builder.len()
+    }
+}
+
+/// Whether a value that did not come through the parser is within what a document may be.
+fn check_bounds(document: JsonbRef<'_>) -> Result<(), JsonbError> {
+    use quarrydb_jsonb::ErrorKind;
+    if !nests_within(document, DOCUMENT_LEVELS_MAX) {
+        let message = format!("a document nests at most {DOCUMENT_LEVELS_MAX} levels");
+        return Err(JsonbError::new(ErrorKind::TooDeep, message));
+    }
+    // An encoded value is at most sixteen times shorter than BSON has it.
+    if document.as_bytes().len() > DOCUMENT_BSON_BYTES_MAX / 16 && bson_size(document) > DOCUMENT_BSON_BYTES_MAX {
+        let message = format!("a document takes at most {DOCUMENT_BSON_BYTES_MAX} bytes as BSON");
+        return Err(JsonbError::new(ErrorKind::TooLarge, message));
+    }
+    Ok(())
+}
+
+/// Whether `value` nests at most `levels` containers; recursion ends there.
+fn nests_within(value: JsonbRef<'_>, levels: u32) -> bool {
+    match (value.as_object(), value.as_array()) {
+        (None, None) => true,
+        _ if levels == 0 => false,
+        (Some(object), _) => object.iter().all(|entry| nests_within(entry.value, levels - 1)),
+        (_, Some(array)) => array.iter().all(|element| nests_within(element, levels - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_held_to_the_bounds_of_documents() {
+        let nested = |levels: usize| {
+            let text = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+            quarrydb_jsonb::parse(text.as_bytes()).expect("a body may nest deeper")
+        };
+        assert!(check_bounds(nested(100).view()).is_ok());
+        assert!(check_bounds(nested(101).view()).is_err());
+        let long = |bytes: usize| {
+            quarrydb_jsonb::parse(format!("{{\"a\":\"{}\"}}", "x".repeat(bytes)).as_bytes()).expect("JSON")
+        };
+        // Five bytes around the document, eight around its one string.
+        assert!(check_bounds(long(DOCUMENT_BSON_BYTES_MAX - 13).view()).is_ok());
+        assert!(check_bounds(long(DOCUMENT_BSON_BYTES_MAX - 12).view()).is_err());
     }
 }

@@ -13,6 +13,7 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::cursor::{Cursor, Document};
+use crate::exec::explain::{self, Explained};
 use crate::exec::find::{self, FindRequest};
 use crate::options::{Deadline, WriteOptions};
 use crate::txn::commit::{create, drop_collections};
@@ -207,6 +208,22 @@ impl Collection {
     /// As [`Collection::delete`].
     pub fn find_and_delete(&self, request: &DeleteRequest, options: &WriteOptions) -> Result<Pending<Modified>> {
         modify::find_and_delete(&self.core, self.state(), request, options)
+    }
+
+    /// How a `find` finds its documents, and what that takes: it is run, its documents are not given.
+    ///
+    /// # Errors
+    /// As [`Collection::find`].
+    pub fn explain(&self, request: FindRequest) -> Result<Explained> {
+        explain::explain_find(&self.core, self.state().as_deref(), request)
+    }
+
+    /// The same of a `count`; sort and projection play no part in it.
+    ///
+    /// # Errors
+    /// As [`Collection::count`].
+    pub fn explain_count(&self, request: FindRequest) -> Result<Explained> {
+        explain::explain_count(&self.core, self.state().as_deref(), request)
     }
 
     /// Adds the values of all documents that `filter` matches to `distinct`.

@@ -155,6 +155,21 @@ impl Error {
     }
 }
 
+impl From<quarrydb_jsonb::Error> for Error {
+    /// What is wrong with one document.
+    fn from(error: quarrydb_jsonb::Error) -> Self {
+        use quarrydb_jsonb::ErrorKind as Kind;
+        let (name, code) = match error.kind() {
+            Kind::TooLarge => ("BSONObjectTooLarge", 10334),
+            Kind::BadId => ("InvalidIdField", 53),
+            Kind::TooDeep => ("Overflow", 15),
+            Kind::BadWrapper | Kind::RepeatedKey | Kind::NulInName | Kind::NumberOutOfRange => ("FailedToParse", 9),
+            _ => ("BadValue", 2),
+        };
+        Self::new(ErrorKind::InvalidInput, error.to_string()).with_code(name, code)
+    }
+}
+
 impl From<quarrydb_query::QueryError> for Error {
     fn from(error: quarrydb_query::QueryError) -> Self {
         let name = error.name();

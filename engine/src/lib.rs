@@ -62,6 +62,7 @@ pub use collection::{Collection, CollectionStats, Created};
 pub use database::{CollectionInfo, Database, DatabaseInfo, EngineStats, WriterState};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::cursor::{Cursor, Document, Print, Sink};
+pub use exec::explain::Explained;
 pub use exec::find::FindRequest;
 pub use options::{Deadline, Durability, Options, WriteOptions};
 pub use recovery::Recovered;

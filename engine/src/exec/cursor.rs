@@ -100,6 +100,14 @@ impl Cursor {
         Self { core: Arc::clone(core), projection, rows, ready: VecDeque::new() }
     }
 
+    /// The scan behind it, where there is one.
+    pub(crate) fn scan(&self) -> Option<&Scan> {
+        match &self.rows {
+            Rows::Point(_) => None,
+            Rows::Scan { scan, .. } | Rows::Sorted { scan, .. } => Some(scan),
+        }
+    }
+
     /// Whether the whole answer costs less than handing it to another thread.
     #[must_use]
     pub fn is_cheap(&self) -> bool {

@@ -4,6 +4,7 @@
 //! documents on, one by one or in parallel. It never takes the committing order, and plans nothing by cost.
 
 pub(crate) mod cursor;
+pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod scan;
 pub(crate) mod sort;

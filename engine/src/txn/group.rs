@@ -209,6 +209,12 @@ impl<T> Pending<T> {
         Pending { value: self.value.take().map(f), wait: self.wait.take(), id: self.id.take() }
     }
 
+    /// The value apart from the wait for it: nobody outside may be told of it before the wait is over.
+    pub fn defer(mut self) -> (T, Pending<()>) {
+        let value = self.value.take().expect("a write that was not waited for has its value");
+        (value, Pending { value: Some(()), wait: self.wait.take(), id: self.id.take() })
+    }
+
     /// Blocks until the value may be handed on.
     ///
     /// # Errors

@@ -220,15 +220,7 @@ fn rewrite(whole: &Payload, collection: &CollectionState, documents: &[Ready]) -
 
 /// What is wrong with a document, as the engine's error.
 pub(crate) fn refused(error: quarrydb_jsonb::Error) -> Error {
-    use quarrydb_jsonb::ErrorKind as Kind;
-    let (name, code) = match error.kind() {
-        Kind::TooLarge => ("BSONObjectTooLarge", 10334),
-        Kind::BadId => ("InvalidIdField", 53),
-        Kind::TooDeep => ("Overflow", 15),
-        Kind::BadWrapper | Kind::RepeatedKey | Kind::NulInName | Kind::NumberOutOfRange => ("FailedToParse", 9),
-        _ => ("BadValue", 2),
-    };
-    Error::new(ErrorKind::InvalidInput, error.to_string()).with_code(name, code)
+    error.into()
 }
 
 /// The error of an `_id` that is taken.

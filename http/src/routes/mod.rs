@@ -3,11 +3,15 @@
 //! Takes a request that the front let in; gives its answer. Each file below is a family of operations.
 
 pub(crate) mod action;
+pub(crate) mod bulk;
 pub(crate) mod by_id;
 pub(crate) mod collections;
+pub(crate) mod distinct;
+pub(crate) mod explain;
 pub(crate) mod import;
 pub(crate) mod insert;
 pub(crate) mod later;
+pub(crate) mod modify;
 pub(crate) mod query;
 pub(crate) mod server;
 pub(crate) mod write;
@@ -268,6 +272,11 @@ async fn run(call: &Call, body: &[u8]) -> Result<Response> {
         Operation::UpdateOne | Operation::UpdateMany => write::update(call, body).await,
         Operation::ReplaceOne => write::replace(call, body).await,
         Operation::DeleteOne | Operation::DeleteMany => write::delete(call, body).await,
+        Operation::FindOneAndUpdate | Operation::FindOneAndReplace => modify::update(call, body).await,
+        Operation::FindOneAndDelete => modify::delete(call, body).await,
+        Operation::Distinct => distinct::distinct(call, body).await,
+        Operation::BulkWrite => bulk::write(call, body).await,
+        Operation::Explain => explain::explain(call, body).await,
         _ => later::refuse(call, body),
     }
 }

@@ -1,0 +1,111 @@
+//! findOneAndUpdate, findOneAndReplace, findOneAndDelete: one document changed, and given as it was or as it is.
+
+use axum::response::Response;
+use http::StatusCode;
+use quarrydb::{Collection, DeleteRequest, Document, Modified, UpdateRequest, WriteOptions};
+use quarrydb_jsonb::Builder;
+use quarrydb_query::{Filter, Projection, Update};
+
+use super::write::parse_update;
+use super::{Call, blocking, context, filter, projection, sort};
+use crate::error::{ApiError, Result};
+use crate::fields::Fields;
+use crate::operation::Operation;
+
+const UPDATE: [&str; 10] = [
+    "filter",
+    "update",
+    "projection",
+    "sort",
+    "upsert",
+    "returnDocument",
+    "arrayFilters",
+    "hint",
+    "let",
+    "writeConcern",
+];
+const REPLACE: [&str; 9] =
+    ["filter", "replacement", "projection", "sort", "upsert", "returnDocument", "hint", "let", "writeConcern"];
+const DELETE: [&str; 6] = ["filter", "projection", "sort", "hint", "let", "writeConcern"];
+
+/// findOneAndUpdate and findOneAndReplace.
+pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
+    let replaces = call.operation == Operation::FindOneAndReplace;
+    let body = quarrydb_jsonb::parse(body)?;
+    let fields = call.fields(body.view(), if replaces { &REPLACE } else { &UPDATE })?;
+    fields.check_hint()?;
+    let update = if replaces {
+        Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?
+    } else {
+        parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?
+    };
+    let mut request = UpdateRequest::one(filter(&fields)?, update);
+    request.upsert = fields.bool("upsert", false)?;
+    request.sort = sort(&fields)?;
+    let after = wants_after(&fields)?;
+    let projection = bound(&fields, &request.filter)?;
+    let options = call.write_options(&fields)?;
+    let modified = run_update(call.collection(&fields)?, request, options).await?;
+    answer(call, if after { modified.after } else { modified.before }, projection.as_ref())
+}
+
+/// findOneAndDelete.
+pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
+    let body = quarrydb_jsonb::parse(body)?;
+    let fields = call.fields(body.view(), &DELETE)?;
+    fields.check_hint()?;
+    let mut request = DeleteRequest::one(filter(&fields)?);
+    request.sort = sort(&fields)?;
+    let projection = bound(&fields, &request.filter)?;
+    let options = call.write_options(&fields)?;
+    let collection = call.collection(&fields)?;
+    let pending = if request.filter.id_point().is_some() {
+        collection.find_and_delete(&request, &options)?
+    } else {
+        blocking(move || Ok(collection.find_and_delete(&request, &options)?)).await?
+    };
+    answer(call, pending.await?.before, projection.as_ref())
+}
+
+async fn run_update(collection: Collection, request: UpdateRequest, options: WriteOptions) -> Result<Modified> {
+    let pending = if request.filter.id_point().is_some() {
+        collection.find_and_update(&request, &options)?
+    } else {
+        blocking(move || Ok(collection.find_and_update(&request, &options)?)).await?
+    };
+    Ok(pending.await?.1)
+}
+
+/// The body's projection, whose positional `$` asks the filter.
+fn bound(fields: &Fields<'_>, filter: &Filter) -> Result<Option<Projection>> {
+    Ok(projection(fields)?.map(|projection| projection.for_filter(filter)).transpose()?)
+}
+
+/// `returnDocument`: `"before"` or `"after"`.
+fn wants_after(fields: &Fields<'_>) -> Result<bool> {
+    match fields.get("returnDocument").map(|value| (value, value.as_str())) {
+        None | Some((_, Some("before"))) => Ok(false),
+        Some((_, Some("after"))) => Ok(true),
+        Some((_, Some(other))) => {
+            Err(ApiError::bad_value(format!("returnDocument must be \"before\" or \"after\", not {other:.60?}")))
+        }
+        Some((value, None)) => Err(ApiError::wrong_type("returnDocument", "\"before\" or \"after\"", value)),
+    }
+}
+
+/// `{document}`, null where there is none.
+fn answer(call: &Call, document: Option<Document>, projection: Option<&Projection>) -> Result<Response> {
+    let mut out = b"{\"document\":".to_vec();
+    match (document, projection) {
+        (None, _) => out.extend_from_slice(b"null"),
+        (Some(document), None) => quarrydb_jsonb::print(document.view(), call.form.style, &mut out),
+        (Some(document), Some(projection)) => {
+            let mut builder = Builder::new();
+            projection.apply(document.view(), &mut builder)?;
+            let projected = builder.take();
+            quarrydb_jsonb::print(quarrydb_jsonb::JsonbRef::from_valid(&projected), call.form.style, &mut out);
+        }
+    }
+    out.push(b'}');
+    Ok(call.answer(StatusCode::OK, out))
+}
