@@ -46,9 +46,9 @@ pub(crate) struct ServeArgs {
     /// The largest body of a request, decoded (import streams have no limit).
     #[arg(long, env = "QUARRYDB_MAX_BODY", default_value = "48MiB", value_parser = size, value_name = "SIZE")]
     pub(crate) max_body: usize,
-    /// All bodies being received or held at once; above it 429.
-    #[arg(long, env = "QUARRYDB_MAX_BODIES", default_value = "512MiB", value_parser = size, value_name = "SIZE")]
-    pub(crate) max_bodies: usize,
+    /// All bodies being received or held at once; above it 429 [default: a tenth of the memory].
+    #[arg(long, env = "QUARRYDB_MAX_BODIES", value_parser = size, value_name = "SIZE")]
+    pub(crate) max_bodies: Option<usize>,
     /// Open connections; above it 503.
     #[arg(long, env = "QUARRYDB_MAX_CONNECTIONS", default_value_t = 10_000, value_name = "N")]
     pub(crate) max_connections: usize,

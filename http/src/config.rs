@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::access::AccessKeys;
 use crate::cli::{self, ServeArgs};
+use crate::memory;
 use crate::origin::WebRules;
 
 /// Beyond this the sync interval would be a promise that nobody means.
@@ -68,7 +69,7 @@ impl Settings {
             listen,
             durability,
             max_body_bytes: args.max_body,
-            max_bodies_bytes: args.max_bodies.max(args.max_body),
+            max_bodies_bytes: args.max_bodies.unwrap_or_else(|| memory::bodies_bytes(args.max_body)).max(args.max_body),
             max_connections: args.max_connections,
             access_keys: args.access_keys,
             tls: args.tls_cert.zip(args.tls_key),

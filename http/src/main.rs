@@ -17,6 +17,7 @@ mod fields;
 mod front;
 mod import;
 mod logging;
+mod memory;
 mod metrics;
 mod negotiate;
 mod openapi;

@@ -1,6 +1,7 @@
 //! The description of the API for programs: OpenAPI 3.1, from one table of routes.
 //!
-//! Takes the table below; gives JSON, made once. A test holds it against the router. For people: `http/API.md`.
+//! Takes the table below; gives JSON, made once. The examples of API.md hold it
+//! against the router. For people: `http/API.md`.
 
 use std::sync::OnceLock;
 

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
@@ -98,11 +98,12 @@ pub(crate) fn in_place(app: &Shared, mut cursor: Cursor, shape: Shape) -> Result
 pub(crate) async fn streamed(
     app: &Shared,
     shape: Shape,
+    namespace: String,
     open: impl FnOnce() -> Result<Cursor> + Send + 'static,
 ) -> Result<Response> {
     let (sender, mut receiver) = mpsc::channel(CHUNKS_MAX);
     let packer = Packer::new(shape.coding).map_err(|e| ApiError::internal(&e))?;
-    let producer = Producer { app: app.clone(), shape, sender, packer };
+    let producer = Producer { app: app.clone(), shape, sender, packer, namespace };
     tokio::task::spawn_blocking(move || producer.run(open));
     let first = tokio::time::timeout(HEAD_START, receiver.recv()).await;
     let pending = match first {
@@ -150,14 +151,22 @@ struct Producer {
     shape: Shape,
     sender: mpsc::Sender<Sent>,
     packer: Packer,
+    /// For the log of slow operations.
+    namespace: String,
 }
 
 impl Producer {
     fn run(mut self, open: impl FnOnce() -> Result<Cursor>) {
         let app = self.app.clone();
         metrics::add(&app.metrics.streams_open, 1);
+        let started = Instant::now();
         let produced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.produce(open)));
         metrics::sub(&app.metrics.streams_open, 1);
+        let took = started.elapsed();
+        if took >= app.settings.slow {
+            let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            tracing::warn!(ns = self.namespace, ms, "slow stream, from its begin to its end");
+        }
         match produced {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.break_off(error),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use quarrydb::{Collection, Database, WriteOptions};
+use quarrydb::{Collection, Database, Durability, Options, WriteOptions};
 
 use super::client::Client;
 use super::{exit, say};
@@ -21,6 +21,7 @@ use crate::negotiate::Coding;
 
 /// The longest line of a file.
 const LONGEST_LINE_BYTES: usize = 256 << 20;
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(200);
 
 /// Where documents go.
@@ -38,7 +39,9 @@ fn import_all(args: &ImportArgs) -> Result<(), String> {
     let target = match &args.place.url {
         Some(url) => Target::Server(Client::new(url, args.place.key.as_deref(), args.place.ca.as_deref(), None)?),
         None => {
-            let database = Database::open(&args.place.data).map_err(|e| e.to_string())?;
+            // Nobody is told that a document is safe before the end, which syncs.
+            let options = Options { durability: Durability::Interval(SYNC_EVERY), ..Options::default() };
+            let database = Database::open_with(&args.place.data, options).map_err(|e| e.to_string())?;
             let collection = database.collection(&args.db, &args.coll).map_err(|e| e.to_string())?;
             Target::Directory(database, collection)
         }

@@ -53,15 +53,17 @@ pub(crate) async fn find(call: &Call, body: &[u8]) -> Result<Response> {
 
 /// Answers with the documents that a request asks for.
 pub(crate) async fn answer_find(call: &Call, collection: Collection, request: FindRequest) -> Result<Response> {
+    let namespace = || format!("{}.{}", collection.database_name(), collection.name());
     // A sort reads everything before its first document: that is for another thread.
     if request.sort.is_none() || is_point(&request) {
         let cursor = collection.find(request)?;
         if cursor.is_cheap() {
             return stream::in_place(&call.app, cursor, call.shape());
         }
-        return stream::streamed(&call.app, call.shape(), move || Ok(cursor)).await;
+        return stream::streamed(&call.app, call.shape(), namespace(), move || Ok(cursor)).await;
     }
-    stream::streamed(&call.app, call.shape(), move || Ok(collection.find(request)?)).await
+    let namespace = namespace();
+    stream::streamed(&call.app, call.shape(), namespace, move || Ok(collection.find(request)?)).await
 }
 
 /// count.
