@@ -102,6 +102,29 @@ fn document_operation(name: &str) -> (&'static [&'static str], &'static [u16]) {
         "updateMany" => (&["filter", "update", "upsert", "arrayFilters", "hint", "let", "writeConcern"], &[200]),
         "replaceOne" => (&["filter", "replacement", "upsert", "sort", "hint", "let", "writeConcern"], &[200]),
         "deleteOne" | "deleteMany" => (&["filter", "hint", "let", "writeConcern"], &[200]),
+        "distinct" => (&["key", "filter", "hint"], &[200]),
+        "findOneAndUpdate" => (
+            &[
+                "filter",
+                "update",
+                "projection",
+                "sort",
+                "upsert",
+                "returnDocument",
+                "arrayFilters",
+                "hint",
+                "let",
+                "writeConcern",
+            ],
+            &[200],
+        ),
+        "findOneAndReplace" => (
+            &["filter", "replacement", "projection", "sort", "upsert", "returnDocument", "hint", "let", "writeConcern"],
+            &[200],
+        ),
+        "findOneAndDelete" => (&["filter", "projection", "sort", "hint", "let", "writeConcern"], &[200]),
+        "bulkWrite" => (&["operations", "ordered", "let", "writeConcern"], &[200]),
+        "explain" => (&["find", "count", "distinct", "updateMany", "deleteMany"], &[200]),
         _ => (&[], &[501]),
     }
 }
