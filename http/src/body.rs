@@ -56,7 +56,8 @@ pub(crate) async fn collect(app: &App, headers: &HeaderMap, body: Body) -> Resul
         return Ok(Collected { bytes: Bytes::new(), _held: None });
     }
     let said = said.and_then(|n| usize::try_from(n).ok());
-    let mut held = app.budget.reserve(said.unwrap_or(FIRST_BYTES)).ok_or_else(busy)?;
+    // What was said is not yet here: a client that says much and sends little must not keep others out.
+    let mut held = app.budget.reserve(said.unwrap_or(FIRST_BYTES).min(FIRST_BYTES)).ok_or_else(busy)?;
     let bytes = receive(app, body, max, said, &mut held).await?;
     metrics::add(&app.metrics.request_bytes, bytes.len() as u64);
     if coding == Coding::Identity {

@@ -17,7 +17,7 @@ use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
 use quarrydb::Cursor;
 use quarrydb_jsonb::JsonbRef;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::answer::{self, Form};
 use crate::encode::{self, Packer};
@@ -29,7 +29,10 @@ use crate::state::Shared;
 /// Chunks between the producer and the socket.
 const CHUNKS_MAX: usize = 4;
 /// An answer that has not begun by then begins without knowing its end: the first byte is promised within 20 ms.
-const HEAD_START: Duration = Duration::from_millis(8);
+const HEAD_START: Duration = Duration::from_millis(12);
+
+/// Streams at once: each holds a thread of the blocking pool, which others need too.
+static PLACES: Semaphore = Semaphore::const_new(512);
 
 const OPEN: &[u8] = b"{\"documents\":[";
 const CLOSE: &[u8] = b"]}";
@@ -101,10 +104,16 @@ pub(crate) async fn streamed(
     namespace: String,
     open: impl FnOnce() -> Result<Cursor> + Send + 'static,
 ) -> Result<Response> {
+    let place = PLACES.try_acquire();
+    let place =
+        place.map_err(|_| ApiError::too_many_requests("too many streamed answers at once: try again in a moment"))?;
     let (sender, mut receiver) = mpsc::channel(CHUNKS_MAX);
     let packer = Packer::new(shape.coding).map_err(|e| ApiError::internal(&e))?;
     let producer = Producer { app: app.clone(), shape, sender, packer, namespace };
-    tokio::task::spawn_blocking(move || producer.run(open));
+    tokio::task::spawn_blocking(move || {
+        producer.run(open);
+        drop(place);
+    });
     let first = tokio::time::timeout(HEAD_START, receiver.recv()).await;
     let pending = match first {
         Ok(Some(Ok(Piece { bytes, last: true }))) => {

@@ -2,6 +2,7 @@
 //!
 //! The body's frames go through a bounded channel to a thread that unpacks, cuts and commits (`import/`).
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use axum::body::{Body, HttpBody};
@@ -24,6 +25,8 @@ use crate::state::Shared;
 
 /// Imports at once; each holds a few blocks and threads.
 static PLACES: Semaphore = Semaphore::const_new(32);
+/// What is received before an import takes its place; short ones are here whole by then.
+const AHEAD_BYTES: usize = 64 << 10;
 /// Frames on their way to the import's thread.
 const FRAMES_MAX: usize = 16;
 
@@ -64,19 +67,37 @@ async fn load(call: &Call, parts: &http::request::Parts, body: &mut Option<Body>
     let super::Names::Path { db, coll } = &call.names else { return Err(ApiError::internal(&"no path")) };
     let database = call.database()?.clone();
     let collection = database.collection(db, coll)?;
+    let mut clock = Clock::new(call.app.settings.body_timeout);
+    let Some(body) = body.as_mut() else { return Ok(Report::default()) };
+    let (ahead, ended) = receive_ahead(call, body, &mut clock).await?;
+    // A place is for who has shown that there is something to load: slow clients wait outside.
     let _place = PLACES
         .try_acquire()
         .map_err(|_| ApiError::too_many_requests("too many imports at once: try again in a moment"))?;
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     let work = tokio::task::spawn_blocking(move || -> Result<Report> {
-        let reader = body::reader(coding, Frames { receiver, current: Bytes::new() })?;
+        let reader = body::reader(coding, Frames { ahead, receiver, current: Bytes::new() })?;
         Ok(import::run(&database, &collection, reader, plan, &Progress::default()))
     });
-    let mut clock = Clock::new(call.app.settings.body_timeout);
-    if let Some(body) = body.as_mut() {
+    if ended {
+        drop(frames);
+    } else {
         feed(call, body, &mut clock, frames).await;
     }
     work.await.map_err(|e| ApiError::internal(&e))?
+}
+
+/// The first frames, and whether they are all.
+async fn receive_ahead(call: &Call, body: &mut Body, clock: &mut Clock) -> Result<(VecDeque<Bytes>, bool)> {
+    let (mut ahead, mut len) = (VecDeque::new(), 0);
+    while len < AHEAD_BYTES {
+        let Some(bytes) = body::next_frame(body, clock).await? else { return Ok((ahead, true)) };
+        clock.received(bytes.len());
+        metrics::add(&call.app.metrics.request_bytes, bytes.len() as u64);
+        len += bytes.len();
+        ahead.push_back(bytes);
+    }
+    Ok((ahead, false))
 }
 
 /// Hands the body's frames on until it ends, breaks, or nobody wants more.
@@ -103,6 +124,7 @@ async fn feed(call: &Call, body: &mut Body, clock: &mut Clock, frames: mpsc::Sen
 
 /// The frames as a reader, on the import's thread.
 struct Frames {
+    ahead: VecDeque<Bytes>,
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     current: Bytes,
 }
@@ -110,6 +132,10 @@ struct Frames {
 impl Read for Frames {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() {
+            if let Some(first) = self.ahead.pop_front() {
+                self.current = first;
+                continue;
+            }
             match self.receiver.blocking_recv() {
                 None => return Ok(0),
                 Some(frame) => self.current = frame?,

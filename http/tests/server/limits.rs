@@ -97,7 +97,8 @@ fn heads_without_end_are_refused_in_our_shape() {
 fn all_bodies_together_are_bounded() {
     let server = Server::with(&["--max-body", "1MiB", "--max-bodies", "1MiB"]);
     let mut first = server.connect();
-    first.send(b"POST /v1/db/d/c/insertOne HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n{");
+    first.send(b"POST /v1/db/d/c/insertOne HTTP/1.1\r\nHost: localhost\r\nContent-Length: 950000\r\n\r\n");
+    first.send(&[b' '; 940_000]);
     while server.metric("quarrydb_http_body_bytes_held") < 900_000 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
