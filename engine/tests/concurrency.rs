@@ -136,3 +136,22 @@ fn concurrent_updates_of_the_same_documents_are_all_counted_while_tails_are_seal
     let db = open(&storage, background()).unwrap();
     assert_eq!(contents(&db.collection("test", "counts").unwrap()), seen);
 }
+
+#[test]
+fn a_write_whose_writer_went_away_is_seen_all_the_same() {
+    for durability in [quarrydb::Durability::Commit, common::interval()] {
+        let storage = MemoryStorage::new();
+        let options = Options { durability, ..background() };
+        let db = open(&storage, options).unwrap();
+        let collection = db.collection("test", "left").unwrap();
+        let mut batch = quarrydb::InsertBatch::new(&db);
+        batch.push_text(br#"{"_id": 1, "k": 0, "v": 0}"#).unwrap();
+        drop(collection.insert_batch(batch, true, &WriteOptions::default()).unwrap());
+        let mut tries = 0;
+        while collection.count(filter("{}"), 0, None, None).unwrap() == 0 {
+            tries += 1;
+            assert!(tries < 2_000, "the document is never seen");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}

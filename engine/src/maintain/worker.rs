@@ -109,6 +109,12 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
         let applied = core.watermarks().applied();
         idle = if applied == last { idle + 1 } else { 0 };
         last = applied;
+        if idle == 1
+            && (core.watermarks().visible() < applied || interval.is_none() && core.watermarks().durable() < applied)
+        {
+            // Its writer went away before it led the log, or asked for no sync: nobody else may come to do it.
+            let _ = Pending::new((), &core.group, applied, interval.is_none()).wait();
+        }
         if idle == IDLE_TICKS {
             // Its failure poisons the log, which the next writer is told.
             let _ = core.group.log().mark_durable_if_idle();
