@@ -181,9 +181,7 @@ impl Cursor {
             Rows::Scan { scan, morsels, skip: 0, limit: None } => {
                 let piece =
                     |index: usize, out: &mut Vec<u8>| print_morsel(scan, &morsels[index], projection, print, out);
-                let result = in_order(morsels.len(), &piece, &mut counting);
-                core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
-                result
+                in_order(morsels.len(), &piece, &mut counting)
             }
             Rows::Sorted { scan, rows } => {
                 let rows: Vec<RowAt> = rows.iter().copied().collect();
@@ -224,6 +222,16 @@ impl Cursor {
             let _ = sink(out, documents);
         }
         Ok(())
+    }
+}
+
+impl Drop for Cursor {
+    /// However it ended: what it looked at is counted.
+    fn drop(&mut self) {
+        if let Some(scan) = self.scan() {
+            let examined = scan.examined.load(Ordering::Relaxed);
+            self.core.counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn tree(stages: &[Stage]) -> Result<JsonbBuf> {
         }
     }
     for _ in stages {
-        builder.end_object().map_err(crate::txn::insert::refused)?;
+        builder.end_object()?;
     }
     Ok(JsonbBuf::from_valid(builder.take()))
 }
