@@ -85,26 +85,28 @@ impl Group {
 
     /// One round, by the thread that holds `leading`; gives it up.
     fn lead(&self, sync: bool) -> Result<()> {
-        let result = match self.poisoned() {
-            Some(error) => Err(error),
-            None => {
-                let reached =
-                    if sync { self.log.sync().map(|d| (d, Some(d))) } else { self.log.write().map(|w| (w, None)) };
-                match reached {
-                    Ok((written, durable)) => {
-                        self.watermarks.reached(written, durable);
-                        Ok(())
-                    }
-                    Err(error) => {
-                        self.poisoned.lock().get_or_insert_with(|| error.to_string());
-                        Err(error)
-                    }
-                }
-            }
-        };
+        let result = self.advance(sync);
         self.leading.store(false, Ordering::Release);
         self.wake(result.is_err());
         result
+    }
+
+    /// Writes what is queued, and syncs it when asked; a failure ends all writing.
+    fn advance(&self, sync: bool) -> Result<()> {
+        if let Some(error) = self.poisoned() {
+            return Err(error);
+        }
+        let reached = if sync { self.log.sync().map(|d| (d, Some(d))) } else { self.log.write().map(|w| (w, None)) };
+        match reached {
+            Ok((written, durable)) => {
+                self.watermarks.reached(written, durable);
+                Ok(())
+            }
+            Err(error) => {
+                self.poisoned.lock().get_or_insert_with(|| error.to_string());
+                Err(error)
+            }
+        }
     }
 
     /// Wakes those who are served, and one more to lead the rest; all of them when nothing will serve them.
@@ -128,6 +130,17 @@ impl Group {
     fn poll(&self, need: Need, id: &mut Option<u64>, waker: &Waker) -> Poll<Result<()>> {
         if self.done(need) {
             return Poll::Ready(Ok(()));
+        }
+        // Who needs the log file alone writes on the spot: that takes less than waking somebody, and does not stand
+        // behind a sync under way.
+        if !need.durable && !self.watermarks.is_holding() {
+            if let Err(error) = self.advance(false) {
+                self.wake(true);
+                return Poll::Ready(Err(error));
+            }
+            if self.done(need) {
+                return Poll::Ready(Ok(()));
+            }
         }
         // Nobody leads and nobody waits: no need to register to lead at once.
         if id.is_none() && self.leading.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok() {
