@@ -131,9 +131,14 @@ impl Catalog {
         self.inner.read().changed
     }
 
-    /// The manifest has it now.
+    /// The manifest has it now, or will in a moment.
     pub(crate) fn note_saved(&self) {
         self.inner.write().changed = false;
+    }
+
+    /// The manifest could not be written after all.
+    pub(crate) fn note_changed(&self) {
+        self.inner.write().changed = true;
     }
 
     /// The collection of this name.

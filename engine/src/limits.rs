@@ -8,6 +8,8 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const COMMIT_BYTES_MAX: usize = 1 << 30;
 /// Rows of a tail or segment; row numbers stay below it.
 pub const ROWS_MAX: u32 = 1 << 20;
+/// A segment takes no further row once its rows have this many bytes.
+pub const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 /// A database's name.
 pub const DATABASE_NAME_BYTES_MAX: usize = 63;
 /// A collection's name.

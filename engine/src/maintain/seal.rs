@@ -16,7 +16,8 @@ use quarrydb_jsonb::id_hash;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::ids::{CollectionId, LogFileId, RowId, Seq};
+use crate::ids::{CollectionId, LogFileId, RowId, SegmentId, Seq};
+use crate::limits::{ROWS_MAX, SEGMENT_BYTES_MAX};
 use crate::manifest::{CollectionEntry, DeleteFileRef, Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Frozen, Sealed, Version};
 use crate::segment::{Deletes, Segment, SegmentWriter, delete_file_name, segment_file_name};
@@ -38,6 +39,7 @@ pub(crate) fn step(core: &Core) -> Result<bool> {
     if core.catalog.changed_since_saved() {
         let mut manifest = core.manifest.lock();
         save(core, &mut manifest, None, |_| Ok(()))?;
+        release_log(core, &manifest.1)?;
         return Ok(true);
     }
     let log_bytes: u64 = core.group.log().files().iter().map(|file| file.bytes).sum();
@@ -113,13 +115,17 @@ fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
     let Some(frozen) = version.frozen.first().cloned() else { return Ok(()) };
     durable(core, frozen.last_seq)?;
     let mut made = Made { segments: Vec::new(), moved: Vec::new(), ends: 0 };
-    let result = write_segments(core, collection.id, &frozen, &manifest.1, &mut made)
-        .and_then(|()| install(core, collection, &frozen, &mut manifest, &mut made));
-    if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Poisoned) {
-        // What nothing names: the room is better given back at once. The manifest may have been saved before what
-        // failed, and after a save that failed in doubt it may name them all the same.
+    let first = manifest.1.next_segment;
+    let mut next = first;
+    let written = write_segments(core, collection.id, &frozen, &mut next, &mut made);
+    // A number is used once, also when what was made under it is given up: its file may lie about.
+    manifest.1.next_segment = next;
+    let result = written.and_then(|()| install(core, collection, &frozen, &mut manifest, &mut made));
+    if result.as_ref().err().is_none_or(|error| error.kind() != ErrorKind::Poisoned) {
+        // What nothing names, because something failed or the collection was dropped meanwhile: the room is better
+        // given back at once. After a save that failed in doubt the manifest may name them all the same.
         let named: HashSet<_> = manifest.1.segments.iter().map(|entry| entry.meta.id).collect();
-        for id in made.segments.iter().map(|sealed| sealed.segment.meta().id).filter(|id| !named.contains(id)) {
+        for id in (first.get()..next.get()).map(SegmentId::from_raw).filter(|id| !named.contains(id)) {
             let _ = core.storage.remove(&segment_file_name(id));
         }
     }
@@ -140,13 +146,13 @@ fn write_segments(
     core: &Core,
     collection: CollectionId,
     frozen: &Frozen,
-    manifest: &Manifest,
+    next_id: &mut SegmentId,
     made: &mut Made,
 ) -> Result<()> {
     let tail = &frozen.tail;
+    let rows_max = core.options.tail_rows_max.clamp(1, ROWS_MAX);
     // What ended before this nobody can see, and no crash can bring back.
     let horizon = core.snapshots.horizon(core.watermarks()).min(core.watermarks().durable());
-    let mut next_id = manifest.next_segment;
     let mut writer: Option<(SegmentWriter, u32)> = None;
     let mut finished = Vec::new();
     let ended_rows = tail.ends_from(0);
@@ -157,14 +163,16 @@ fn write_segments(
         if ended.is_some_and(|ended| ended <= horizon) {
             continue;
         }
-        if writer.as_ref().is_some_and(|(_, rows)| *rows >= core.options.tail_rows_max) {
+        let full = |(writer, rows): &(SegmentWriter, u32)| *rows >= rows_max || writer.row_bytes() >= SEGMENT_BYTES_MAX;
+        if writer.as_ref().is_some_and(full) {
             finished.extend(writer.take().map(|(writer, _)| writer.finish()).transpose()?);
         }
         let (writer, rows) = match &mut writer {
             Some(writer) => writer,
             none => {
-                let new = SegmentWriter::create(Arc::clone(&core.storage), next_id, collection)?;
-                next_id = next_id.next();
+                let id = *next_id;
+                *next_id = id.next();
+                let new = SegmentWriter::create(Arc::clone(&core.storage), id, collection)?;
                 none.insert((new, 0))
             }
         };
@@ -207,7 +215,6 @@ fn install(
         entry.sealed_seq = up_to;
         for sealed in &made.segments {
             let meta = *sealed.segment.meta();
-            next.next_segment = next.next_segment.max(meta.id.next());
             next.segments.push(SegmentEntry { meta, deletes: None });
         }
         for sealed in version.segments.iter().chain(&made.segments) {
@@ -226,6 +233,11 @@ fn install(
         if !collection.is_dropped() {
             core.sealing.waiting_bytes.fetch_sub(frozen.tail.bytes(), Ordering::Relaxed);
         }
+    }
+    // What the manifest has may lose its `Seq`s where no snapshot asks for them: the lists stay short.
+    let horizon = core.snapshots.horizon(core.watermarks()).min(up_to);
+    for sealed in &collection.version().segments {
+        sealed.deletes.fold(horizon);
     }
     core.counters.seals.fetch_add(1, Ordering::Relaxed);
     core.sealing_changed();
@@ -259,19 +271,21 @@ fn save(
 ) -> Result<()> {
     let (store, current) = manifest;
     let mut next = current.clone();
-    let seq = {
+    let (seq, collections) = {
         let _order = core.order.hold();
-        note_catalog(core, &mut next);
-        core.watermarks().applied()
+        (core.watermarks().applied(), note_catalog(core, &mut next))
     };
-    // A collection must not be named before the commit that made it is durable.
-    durable(core, seq)?;
-    change(&mut next)?;
-    next.generation += 1;
-    next.durable_at_least = core.watermarks().durable();
-    next.clean_end = None;
-    next.first_log_file = first_needed(core, seq, sealed).max(current.first_log_file);
-    store.save(&next)?;
+    let saved = || {
+        // A collection must not be named before the commit that made it is durable.
+        durable(core, seq)?;
+        change(&mut next)?;
+        next.generation += 1;
+        next.durable_at_least = core.watermarks().durable();
+        next.clean_end = None;
+        next.first_log_file = first_needed(core, seq, &collections, sealed).max(current.first_log_file);
+        store.save(&next)
+    };
+    saved().inspect_err(|_| core.catalog.note_changed())?;
     let kept: HashSet<_> = files(&next).collect();
     let gone: Vec<_> = files(current).filter(|name| !kept.contains(name)).collect();
     *current = next;
@@ -282,8 +296,8 @@ fn save(
     Ok(())
 }
 
-/// Collections that were made or dropped since the manifest was written.
-fn note_catalog(core: &Core, next: &mut Manifest) {
+/// Collections that were made or dropped since the manifest was written; gives all there are.
+fn note_catalog(core: &Core, next: &mut Manifest) -> Vec<Arc<CollectionState>> {
     let all = core.catalog.all();
     let live: HashSet<_> = all.iter().map(|c| c.id).collect();
     let known: HashSet<_> = next.collections.iter().map(|c| c.id).collect();
@@ -300,6 +314,7 @@ fn note_catalog(core: &Core, next: &mut Manifest) {
     }));
     next.next_collection = core.catalog.next_id();
     core.catalog.note_saved();
+    all
 }
 
 /// The names of all segment and delete files of a manifest.
@@ -309,10 +324,17 @@ pub(crate) fn files(manifest: &Manifest) -> impl Iterator<Item = String> {
     })
 }
 
-/// The first log file that holds a commit which is neither sealed nor in the manifest's catalog.
-fn first_needed(core: &Core, catalog_seq: Seq, sealed: Option<&Arc<Tail>>) -> LogFileId {
+/// The first log file that holds a commit which is neither sealed nor in the manifest's catalog, of `collections`: those
+/// that the manifest names. One that was dropped since counts as long as its drop may not be durable; one made since
+/// stands behind `catalog_seq` in the log.
+fn first_needed(
+    core: &Core,
+    catalog_seq: Seq,
+    collections: &[Arc<CollectionState>],
+    sealed: Option<&Arc<Tail>>,
+) -> LogFileId {
     let _order = core.order.hold();
-    let unsealed = core.catalog.all().iter().filter_map(|c| c.version().first_unsealed(sealed)).min();
+    let unsealed = collections.iter().filter_map(|c| c.version().first_unsealed(sealed)).min();
     let needed = unsealed.unwrap_or(Seq::MAX).min(catalog_seq.next());
     let files = core.group.log().files();
     let first = files.iter().find(|file| file.last_seq >= needed).or(files.last());

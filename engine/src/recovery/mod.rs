@@ -146,7 +146,9 @@ pub(crate) fn open_deletes(storage: &dyn Storage, entry: &SegmentEntry) -> Resul
     if crc32c::crc32c(&bytes) != file.crc {
         return Err(Error::corrupt(&file.name, 0, "it is not the file that the manifest names (checksum)"));
     }
-    let (deletes, _) = Deletes::decode(&file.name, &bytes, entry.meta.id, entry.meta.rows)?;
+    let (deletes, up_to) = Deletes::decode(&file.name, &bytes, entry.meta.id, entry.meta.rows)?;
+    // No snapshot is older than an opening, and what is replayed comes after.
+    deletes.fold(up_to);
     Ok(deletes)
 }
 
