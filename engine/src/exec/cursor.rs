@@ -16,6 +16,7 @@ use super::scan::{Morsel, RowAt, Scan};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mvcc::version::StoredDocument;
+use crate::options::Deadline;
 use crate::segment::BlockBuf;
 
 /// Rows of a sorted answer in one piece.
@@ -139,6 +140,7 @@ impl Cursor {
                 }
                 Rows::Sorted { scan, rows } => {
                     let Some(at) = rows.pop_front() else { return Ok(None) };
+                    Deadline::check(scan.deadline)?;
                     return project(projection, scan.address(at).document()?).map(Some);
                 }
                 Rows::Scan { scan, morsels, skip, limit } => {
@@ -187,6 +189,7 @@ impl Cursor {
                 let rows: Vec<RowAt> = rows.iter().copied().collect();
                 let pieces: Vec<_> = rows.chunks(PIECE_ROWS).collect();
                 let piece = |index: usize, out: &mut Vec<u8>| {
+                    Deadline::check(scan.deadline)?;
                     for &at in pieces[index] {
                         let document = scan.address(at).document()?;
                         print_projected(projection, document.view(), print, out)?;

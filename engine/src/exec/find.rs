@@ -7,13 +7,13 @@ use quarrydb_jsonb::{JsonbRef, id_hash};
 use quarrydb_query::{Distinct, Filter, Projection, Sort};
 
 use super::cursor::Cursor;
-use super::scan::Scan;
+use super::scan::{Scan, matches};
 use super::sort;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::DISTINCT_BYTES_MAX;
-use crate::mvcc::version::{Address, StoredDocument, Version};
+use crate::mvcc::version::StoredDocument;
 use crate::options::Deadline;
 use crate::segment::BlockBuf;
 use std::sync::atomic::Ordering;
@@ -50,13 +50,14 @@ pub(crate) fn point(
     collection: &CollectionState,
     id: JsonbRef<'_>,
     filter: &Filter,
-) -> Result<Option<(Arc<Version>, Address, StoredDocument)>> {
+    deadline: Option<Deadline>,
+) -> Result<Option<StoredDocument>> {
     let snapshot = core.snapshot();
     let version = collection.version();
     let Some(address) = version.find(id_hash(id), id, snapshot.seq())? else { return Ok(None) };
     core.counters.documents_examined.fetch_add(1, Ordering::Relaxed);
     let document = address.document()?;
-    Ok(if filter.matches(document.view())? { Some((version, address, document)) } else { None })
+    Ok(matches(filter, document.view(), deadline)?.then_some(document))
 }
 
 /// Answers a `find`.
@@ -67,7 +68,7 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
     core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
     let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, projection)) };
     if let Some(id) = filter.id_point() {
-        let found = if skip > 0 { None } else { point(core, collection, id, &filter)?.map(|(_, _, d)| d) };
+        let found = if skip > 0 { None } else { point(core, collection, id, &filter, deadline)? };
         return Ok(Cursor::of_point(core, found, projection));
     }
     let snapshot = core.snapshot();
@@ -97,7 +98,7 @@ pub(crate) fn count(
         let snapshot = core.snapshot();
         collection.count_at(snapshot.seq())
     } else if let Some(id) = filter.id_point() {
-        u64::from(point(core, collection, id, &filter)?.is_some())
+        u64::from(point(core, collection, id, &filter, deadline)?.is_some())
     } else {
         // The snapshot first, the version after it (see `mvcc`).
         let snapshot = core.snapshot();

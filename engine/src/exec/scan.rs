@@ -50,12 +50,25 @@ pub(crate) enum Morsel {
     Tail { tail: usize, rows: Range<u32> },
 }
 
-/// Where a row of a scan lies, counted in the scan's version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a row of a scan lies, counted in the scan's version; ordered as rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowAt {
     /// Segments first, then tails, from the oldest.
     source: u32,
     row: RowId,
+}
+
+/// Whether a document matches. The deadline holds inside one document too: a filter may look at millions of values.
+///
+/// # Errors
+/// The filter's own, `TimedOut`.
+pub(crate) fn matches(filter: &Filter, document: JsonbRef<'_>, deadline: Option<Deadline>) -> Result<bool> {
+    let in_time = || Deadline::check(deadline).is_ok();
+    let budget = Budget { go_on: Some(&in_time), ..Budget::default() };
+    filter.matches_within(document, budget).or_else(|error| {
+        Deadline::check(deadline)?;
+        Err(error.into())
+    })
 }
 
 impl Scan {
@@ -66,16 +79,6 @@ impl Scan {
 
     pub(crate) fn seq(&self) -> Seq {
         self.snapshot.seq()
-    }
-
-    /// Whether a document matches. The deadline holds inside one document too: a filter may look at millions of values.
-    fn matches(&self, document: JsonbRef<'_>) -> Result<bool> {
-        let in_time = || Deadline::check(self.deadline).is_ok();
-        let budget = Budget { go_on: Some(&in_time), ..Budget::default() };
-        self.filter.matches_within(document, budget).or_else(|error| {
-            Deadline::check(self.deadline)?;
-            Err(error.into())
-        })
     }
 
     /// The tails, oldest first.
@@ -149,7 +152,9 @@ impl Scan {
                 }
                 let document = JsonbRef::from_valid(bytes);
                 *examined += 1;
-                if self.matches(document)? && each(document, RowAt { source: index as u32, row })?.is_break() {
+                if matches(&self.filter, document, self.deadline)?
+                    && each(document, RowAt { source: index as u32, row })?.is_break()
+                {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -169,19 +174,22 @@ impl Scan {
         for row in rows.clone().map(RowId::from_raw) {
             let Some(document) = tail.visible(row, self.seq()) else { continue };
             *examined += 1;
-            if self.matches(document)? && each(document, RowAt { source, row })?.is_break() {
+            if matches(&self.filter, document, self.deadline)? && each(document, RowAt { source, row })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What `pick` makes of each matching row, in row order, found in parallel.
+    /// What `pick` makes of each matching row of `morsels`, in row order, found in parallel.
     ///
     /// # Errors
     /// As [`Scan::run`], and `pick`'s own.
-    pub(crate) fn collect<T: Send>(&self, pick: impl Fn(JsonbRef<'_>, RowAt) -> Result<T> + Sync) -> Result<Vec<T>> {
-        let morsels = self.morsels()?;
+    pub(crate) fn collect<T: Send>(
+        &self,
+        morsels: &[Morsel],
+        pick: impl Fn(JsonbRef<'_>, RowAt) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
         let run = |morsel: &Morsel| -> Result<Vec<T>> {
             let mut found = Vec::new();
             let mut buffer = BlockBuf::default();
@@ -191,7 +199,7 @@ impl Scan {
             })?;
             Ok(found)
         };
-        if let [only] = &morsels[..] {
+        if let [only] = morsels {
             return run(only);
         }
         let parts = morsels.par_iter().map(run).collect::<Result<Vec<_>>>()?;

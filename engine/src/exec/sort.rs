@@ -1,8 +1,10 @@
 //! The rows of a scan in the order of a sort: all of them, or the first few.
 //!
 //! Takes memcmp-able keys; gives row addresses. Ties keep row order. Bounded: keys beyond `limits::SORT_BYTES_MAX` are
-//! an error that says what to do, and with a limit only that many keys are held.
+//! an error that says what to do, and with a limit little more than
+//! that many keys are held.
 
+use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::Sort;
 
 use super::scan::{RowAt, Scan};
@@ -10,16 +12,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Morsels whose keys are looked at together before what cannot be in front is let go.
+const MORSELS_AT_ONCE: usize = 64;
+
+type Keyed = (Box<[u8]>, RowAt);
+
 /// The rows of `scan` in the order of `sort`; with `keep` only that many from the front.
 ///
 /// # Errors
 /// As [`Scan::run`]; `LimitExceeded` beyond the memory that a sort may take.
 pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Vec<RowAt>> {
     let bytes = AtomicUsize::new(0);
-    let mut keyed = scan.collect(|document, at| {
+    let keyed = |document: JsonbRef<'_>, at: RowAt| -> Result<Keyed> {
         let mut key = Vec::new();
         sort.key(document, &mut key)?;
-        let all = bytes.fetch_add(key.len() + size_of::<(Vec<u8>, RowAt)>(), Ordering::Relaxed);
+        let all = bytes.fetch_add(key.len() + size_of::<Keyed>(), Ordering::Relaxed);
         if all > SORT_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
@@ -28,18 +35,21 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Ve
             .with_code("QueryExceededMemoryLimitNoDiskUseAllowed", 292));
         }
         Ok((key.into_boxed_slice(), at))
-    })?;
-    match keep {
-        Some(0) => keyed.clear(),
-        Some(keep) if keep < keyed.len() => {
-            // Row order breaks ties: number the rows, select the front, sort only that.
-            let mut numbered: Vec<_> = keyed.into_iter().enumerate().map(|(i, (key, at))| (key, i, at)).collect();
-            numbered.select_nth_unstable_by(keep - 1, |a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-            numbered.truncate(keep);
-            numbered.sort_unstable_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-            return Ok(numbered.into_iter().map(|(_, _, at)| at).collect());
+    };
+    let morsels = scan.morsels()?;
+    let mut front: Vec<Keyed> = Vec::new();
+    for some in morsels.chunks(MORSELS_AT_ONCE) {
+        front.extend(scan.collect(some, keyed)?);
+        if let Some(keep) = keep.filter(|&keep| keep < front.len()) {
+            // Addresses are in row order, which breaks ties.
+            if keep > 0 {
+                front.select_nth_unstable(keep - 1);
+            }
+            front.truncate(keep);
+            let held = front.iter().map(|(key, _)| key.len() + size_of::<Keyed>()).sum();
+            bytes.store(held, Ordering::Relaxed);
         }
-        _ => keyed.sort_by(|a, b| a.0.cmp(&b.0)),
     }
-    Ok(keyed.into_iter().map(|(_, at)| at).collect())
+    front.sort_unstable();
+    Ok(front.into_iter().map(|(_, at)| at).collect())
 }
