@@ -97,7 +97,7 @@ impl Collection {
     /// # Errors
     /// `Exists` where it is there with other options.
     pub fn create(&self, options: JsonbRef<'_>, write: &WriteOptions) -> Result<Pending<Created>> {
-        self.core.admit_write()?;
+        self.core.admit_write(write)?;
         let journaled = self.core.journaled(write);
         let mut order = self.core.order.hold();
         if let Some(state) = self.state() {
@@ -121,7 +121,7 @@ impl Collection {
     /// # Errors
     /// When the log has no room.
     pub fn drop(&self, write: &WriteOptions) -> Result<Pending<bool>> {
-        self.core.admit_write()?;
+        self.core.admit_write(write)?;
         let journaled = self.core.journaled(write);
         let mut order = self.core.order.hold();
         let Some(state) = self.state() else { return Ok(Pending::ready(false)) };

@@ -15,7 +15,7 @@ use crate::limits::UNSEALED_BYTES_MAX;
 use crate::manifest::{Manifest, ManifestStore};
 use crate::mvcc::{Snapshot, Snapshots, Watermarks};
 use crate::object_id::ObjectIds;
-use crate::options::{Durability, Options, WriteOptions};
+use crate::options::{Deadline, Durability, Options, WriteOptions};
 use crate::segment::BlockCache;
 use crate::txn::commit::CommitOrder;
 use crate::txn::group::Group;
@@ -75,8 +75,8 @@ impl Core {
         options.journal.unwrap_or(self.options.durability == Durability::Commit)
     }
 
-    /// Whether a write may begin; waits where sealing lags behind.
-    pub(crate) fn admit_write(&self) -> Result<()> {
+    /// Whether a write may begin; waits where sealing lags behind, until the deadline of `write`.
+    pub(crate) fn admit_write(&self, write: &WriteOptions) -> Result<()> {
         loop {
             if self.closing.load(Ordering::Acquire) {
                 return Err(closing());
@@ -84,9 +84,11 @@ impl Core {
             if let Some(error) = self.group.poisoned() {
                 return Err(error);
             }
-            if self.sealing.waiting_bytes.load(Ordering::Relaxed) <= UNSEALED_BYTES_MAX {
+            // Where nobody seals in the background the caller does, and must not be kept from it.
+            if self.sealing.waiting_bytes.load(Ordering::Relaxed) <= UNSEALED_BYTES_MAX || !self.options.background {
                 return Ok(());
             }
+            Deadline::check(write.deadline)?;
             if let Some((kind, message)) = &*self.sealing.trouble.lock() {
                 return Err(Error::new(*kind, format!("writes wait for a seal that fails: {message}")));
             }

@@ -176,7 +176,7 @@ impl Database {
     pub fn drop_database(&self, db: &str, write: &WriteOptions) -> Result<Pending<bool>> {
         check_names(db, None)?;
         let core = &self.inner.core;
-        core.admit_write()?;
+        core.admit_write(write)?;
         let journaled = core.journaled(write);
         let mut order = core.order.hold();
         let collections = core.catalog.of_database(db);

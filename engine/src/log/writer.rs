@@ -411,7 +411,11 @@ impl Log {
         self.poison.get().is_some()
     }
 
-    pub(super) fn check_poison(&self) -> Result<()> {
+    /// Nothing while it takes records.
+    ///
+    /// # Errors
+    /// `Poisoned`, with the first failure.
+    pub(crate) fn check_poison(&self) -> Result<()> {
         match self.poison.get() {
             None => Ok(()),
             Some(first) => Err(poisoned(first)),

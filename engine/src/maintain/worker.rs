@@ -1,7 +1,7 @@
 //! The background threads of a database: one seals, one keeps the log's time. The only file that spawns.
 //!
-//! The sealer sleeps until a tail is set aside. The ticker syncs the log in `interval` durability, makes the next log
-//! file ahead of need, and notes in an idle log what is durable.
+//! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, makes the next log file ahead of need, and
+//! notes in an idle log what is durable.
 #![allow(clippy::disallowed_methods, reason = "this is the door to threads")]
 
 use std::sync::Arc;
@@ -13,11 +13,13 @@ use parking_lot::Mutex;
 
 use super::seal;
 use crate::core::Core;
+use crate::error::ErrorKind;
 use crate::options::Durability;
-use crate::txn::group::Pending;
 
 /// How often the ticker looks.
 const TICK: Duration = Duration::from_millis(20);
+/// In `commit` durability, how soon a write that did not wait for stable storage gets there.
+const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
 /// How long the sealer waits before it tries again after a failure, or looks around unasked.
 const RETRY: Duration = Duration::from_millis(250);
 /// Ticks without a write after which the log notes what is durable.
@@ -39,10 +41,16 @@ impl Worker {
             type Body = fn(&Core, &AtomicBool);
             let bodies: [(&str, Body); 2] = [("quarry-seal", sealer), ("quarry-tick", ticker)];
             for (name, body) in bodies {
-                let (core, stopping) = (Arc::clone(core), Arc::clone(&stopping));
-                let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(&core, &stopping));
-                // Without them the engine still works; seals then wait for the next opening.
-                threads.extend(thread.ok());
+                let (of_thread, stopping) = (Arc::clone(core), Arc::clone(&stopping));
+                let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                    let _guard = TellOnUnwind(&of_thread, name);
+                    body(&of_thread, &stopping);
+                });
+                // Without them the engine works on; where writers would wait for a seal they are told the reason.
+                match thread {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => trouble(core, ErrorKind::Io, format!("the thread {name} cannot be started: {error}")),
+                }
             }
         }
         Self { threads: Mutex::new(threads), stopping }
@@ -58,21 +66,40 @@ impl Worker {
     }
 }
 
+fn trouble(core: &Core, kind: ErrorKind, message: String) {
+    *core.sealing.trouble.lock() = Some((kind, message));
+}
+
+/// Where a thread ends by a fault of ours, says so: nobody must wait for what it will not do.
+struct TellOnUnwind<'a>(&'a Core, &'static str);
+
+impl Drop for TellOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            trouble(self.0, ErrorKind::Internal, format!("the thread {} has ended by a fault: start again", self.1));
+        }
+    }
+}
+
 fn sealer(core: &Core, stopping: &AtomicBool) {
     while !stopping.load(Ordering::Acquire) {
+        let mut failed = false;
         let more = match seal::step(core) {
             Ok(more) => {
                 *core.sealing.trouble.lock() = None;
                 more
             }
             Err(error) => {
-                *core.sealing.trouble.lock() = Some((error.kind(), error.to_string()));
+                trouble(core, error.kind(), error.to_string());
+                failed = true;
                 false
             }
         };
         if !more {
             let mut lock = core.sealing.lock.lock();
-            if !stopping.load(Ordering::Acquire) {
+            // Looked at under the lock that the news comes under: none is missed.
+            let news = !failed && core.catalog.all().iter().any(|c| !c.version().frozen.is_empty());
+            if !news && !stopping.load(Ordering::Acquire) {
                 core.sealing.changed.wait_for(&mut lock, RETRY);
             }
         }
@@ -81,10 +108,11 @@ fn sealer(core: &Core, stopping: &AtomicBool) {
 
 fn ticker(core: &Core, stopping: &AtomicBool) {
     let interval = match core.options.durability {
-        Durability::Interval(interval) => Some(interval),
-        Durability::Commit => None,
+        Durability::Interval(interval) => interval,
+        // A write may ask not to wait for stable storage; it gets there soon all the same.
+        Durability::Commit => UNJOURNALED_SYNC,
     };
-    let tick = interval.map_or(TICK, |interval| interval.clamp(Duration::from_millis(1), TICK));
+    let tick = interval.clamp(Duration::from_millis(1), TICK);
     let mut since_sync = Duration::ZERO;
     let mut idle = 0;
     let mut last = core.watermarks().applied();
@@ -94,12 +122,11 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
             continue;
         }
         since_sync += tick;
-        if interval.is_some_and(|interval| since_sync >= interval) {
+        if since_sync >= interval {
             since_sync = Duration::ZERO;
-            let applied = core.watermarks().applied();
-            if applied > core.watermarks().durable() {
+            if core.watermarks().applied() > core.watermarks().durable() {
                 // A failure poisons the group, which every writer is told.
-                let _ = Pending::new((), &core.group, applied, true).wait();
+                let _ = core.group.reach_aside(true);
             }
         }
         if core.group.log().wants_next() {
@@ -107,15 +134,13 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
             let _ = core.group.log().prepare_next();
         }
         let applied = core.watermarks().applied();
-        idle = if applied == last { idle + 1 } else { 0 };
+        idle = if applied == last { (idle + 1).min(IDLE_TICKS) } else { 0 };
         last = applied;
-        if idle == 1
-            && (core.watermarks().visible() < applied || interval.is_none() && core.watermarks().durable() < applied)
-        {
-            // Its writer went away before it led the log, or asked for no sync: nobody else may come to do it.
-            let _ = Pending::new((), &core.group, applied, interval.is_none()).wait();
+        if idle == 1 && core.watermarks().visible() < applied {
+            // Its writer went away before it led the log: nobody else may come to do it.
+            let _ = core.group.reach_aside(core.options.durability == Durability::Commit);
         }
-        if idle == IDLE_TICKS {
+        if idle >= IDLE_TICKS {
             // Its failure poisons the log, which the next writer is told.
             let _ = core.group.log().mark_durable_if_idle();
         }

@@ -76,7 +76,8 @@ mod tests {
         let watermarks = Watermarks::new(Seq::from_raw(5), true);
         let snapshots = Arc::new(Snapshots::default());
         let old = snapshots.take(&watermarks);
-        watermarks.committed(Seq::from_raw(9), true);
+        watermarks.committing(Seq::from_raw(9), true);
+        watermarks.committed(Seq::from_raw(9));
         watermarks.reached(Seq::from_raw(9), Some(Seq::from_raw(9)));
         let new = snapshots.take(&watermarks);
         assert_eq!((old.seq().get(), new.seq().get()), (5, 9));

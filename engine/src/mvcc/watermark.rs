@@ -33,11 +33,15 @@ impl Watermarks {
     }
 
     /// A commit has its place in the order; called by the committer in `Seq` order. `journaled`: it waits for stable
-    /// storage.
-    pub(crate) fn committed(&self, seq: Seq, journaled: bool) {
+    /// storage. Said before the log is given its record: else another's write might carry it along and show it.
+    pub(crate) fn committing(&self, seq: Seq, journaled: bool) {
         if journaled && self.hold {
             self.waiting.lock().push_back(seq);
         }
+    }
+
+    /// The log has its record: whoever waits for it can be served.
+    pub(crate) fn committed(&self, seq: Seq) {
         self.applied.store(seq.get(), Ordering::Release);
     }
 
@@ -86,18 +90,23 @@ impl Watermarks {
 mod tests {
     use super::*;
 
+    fn commit(w: &Watermarks, seq: Seq, journaled: bool) {
+        w.committing(seq, journaled);
+        w.committed(seq);
+    }
+
     #[test]
     fn what_waits_for_storage_is_not_seen_and_holds_back_what_follows_it() {
         let seq = Seq::from_raw;
         let w = Watermarks::new(seq(0), true);
-        w.committed(seq(1), false);
-        w.committed(seq(2), true);
-        w.committed(seq(3), false);
+        commit(&w, seq(1), false);
+        commit(&w, seq(2), true);
+        commit(&w, seq(3), false);
         w.reached(seq(3), None);
         assert_eq!(w.visible(), seq(1));
         w.reached(seq(3), Some(seq(2)));
         assert_eq!((w.visible(), w.durable()), (seq(3), seq(2)));
-        w.committed(seq(4), true);
+        commit(&w, seq(4), true);
         w.reached(seq(4), None);
         assert_eq!(w.visible(), seq(3));
     }
@@ -105,7 +114,7 @@ mod tests {
     #[test]
     fn without_holding_a_write_is_seen_once_it_is_in_the_file() {
         let w = Watermarks::new(Seq::from_raw(0), false);
-        w.committed(Seq::from_raw(1), true);
+        commit(&w, Seq::from_raw(1), true);
         w.reached(Seq::from_raw(1), None);
         assert_eq!(w.visible(), Seq::from_raw(1));
     }

@@ -13,10 +13,10 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 
 use super::payload::{self, Op, RECORD_COMMIT, Span};
 use crate::catalog::CollectionState;
-use crate::core::Core;
+use crate::core::{Core, closing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Seq;
-use crate::limits::COMMIT_BYTES_MAX;
+use crate::limits::{COMMIT_BYTES_MAX, ROWS_MAX};
 use crate::log::Payload;
 use crate::mvcc::version::{Frozen, Version};
 use crate::tail::Tail;
@@ -61,10 +61,11 @@ impl Order {
     /// `OutOfDiskSpace`, `LimitExceeded`, `Poisoned`; nothing has changed then.
     pub(crate) fn begin<'a>(&'a mut self, core: &'a Core, payload_bytes: usize, journaled: bool) -> Result<Commit<'a>> {
         if payload_bytes > COMMIT_BYTES_MAX {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                format!("one operation may write {COMMIT_BYTES_MAX} bytes, this one takes {payload_bytes}: split it"),
-            ));
+            return Err(too_large());
+        }
+        // The end takes the order too, so nothing is committed behind it.
+        if core.closing.load(Ordering::Acquire) {
+            return Err(closing());
         }
         if let Some(error) = core.group.poisoned() {
             return Err(error);
@@ -76,6 +77,12 @@ impl Order {
     }
 }
 
+/// The error of a commit above `COMMIT_BYTES_MAX`.
+pub(crate) fn too_large() -> Error {
+    let message = format!("one operation may write {COMMIT_BYTES_MAX} bytes, this one takes more: split it");
+    Error::new(ErrorKind::LimitExceeded, message)
+}
+
 impl Commit<'_> {
     /// Its place in the order.
     pub(crate) fn seq(&self) -> Seq {
@@ -85,8 +92,9 @@ impl Commit<'_> {
     /// Step 5: queues the record. What was applied is not seen before the log has it.
     pub(crate) fn finish(self, payload: Payload) -> Seq {
         let Self { core, order, seq, journaled } = self;
+        core.watermarks().committing(seq, journaled);
         core.group.log().append(seq, order.wall_millis, RECORD_COMMIT, payload);
-        core.watermarks().committed(seq, journaled);
+        core.watermarks().committed(seq);
         order.next = seq.next();
         seq
     }
@@ -95,7 +103,7 @@ impl Commit<'_> {
 /// Step 6: sets a full tail aside; called with the order held, after a commit at `last` was applied.
 pub(crate) fn freeze_if_full(core: &Core, collection: &CollectionState, version: &Arc<Version>, last: Seq) {
     let tail = &version.tail;
-    if tail.rows() >= core.options.tail_rows_max || tail.bytes() >= core.options.tail_bytes_max {
+    if tail.rows() >= core.options.tail_rows_max.min(ROWS_MAX) || tail.bytes() >= core.options.tail_bytes_max {
         freeze(core, collection, last);
     }
 }

@@ -74,9 +74,11 @@ impl Group {
     /// Why no write can succeed any more, where one failed on the way to the disk.
     #[must_use]
     pub(crate) fn poisoned(&self) -> Option<Error> {
-        self.poisoned.lock().as_ref().map(|why| {
+        let poisoned = self.poisoned.lock().as_ref().map(|why| {
             Error::new(ErrorKind::Poisoned, format!("an earlier write failed ({why}): restart to recover; reads go on"))
-        })
+        });
+        // Making room can break the log too, and then nobody may have led since.
+        poisoned.or_else(|| self.log.check_poison().err())
     }
 
     fn done(&self, need: Need) -> bool {
@@ -107,6 +109,17 @@ impl Group {
                 Err(error)
             }
         }
+    }
+
+    /// Writes what is queued, and with `sync` makes it durable, for a background thread: without leading, so that writes
+    /// that do not wait for stable storage go on meanwhile.
+    ///
+    /// # Errors
+    /// `Poisoned`, from the first failure on.
+    pub(crate) fn reach_aside(&self, sync: bool) -> Result<()> {
+        let result = self.advance(sync);
+        self.wake(result.is_err());
+        result
     }
 
     /// Wakes those who are served, and one more to lead the rest; all of them when nothing will serve them.

@@ -137,7 +137,7 @@ fn run_update(
     options: &WriteOptions,
     keep: bool,
 ) -> Result<Pending<Done>> {
-    core.admit_write()?;
+    core.admit_write(options)?;
     let context = ApplyContext::at(core.clock.wall_millis().cast_signed());
     let act = Updating { filter: &request.filter, update: &request.update, context: &context };
     let choice = Choice {
@@ -202,7 +202,7 @@ fn run_delete(
     options: &WriteOptions,
     keep: bool,
 ) -> Result<Pending<Done>> {
-    core.admit_write()?;
+    core.admit_write(options)?;
     let Some(collection) = collection else { return Ok(Pending::ready(Done::default())) };
     let choice = Choice {
         filter: &request.filter,
