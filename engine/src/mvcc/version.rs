@@ -125,6 +125,15 @@ impl Version {
         std::iter::once(&self.tail).chain(self.frozen.iter().rev().map(|frozen| &frozen.tail))
     }
 
+    /// Whether `address` lies in a part of this version.
+    #[must_use]
+    pub(crate) fn holds(&self, address: &Address) -> bool {
+        match address {
+            Address::Tail(tail, _) => self.tails().any(|own| Arc::ptr_eq(own, tail)),
+            Address::Segment(sealed, _) => self.segments.iter().any(|own| Arc::ptr_eq(own, sealed)),
+        }
+    }
+
     /// The document with this `_id` as seen at `at`.
     ///
     /// # Errors

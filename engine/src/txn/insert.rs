@@ -1,14 +1,18 @@
 //! Inserting a batch of documents: one commit, whatever their number.
 //!
 //! Takes a batch whose documents are encoded; gives which went in and why the others did not. The batch's buffer
-//! becomes the log record and the tail's memory without a copy. Uniqueness of `_id` is checked with the order held:
-//! first everything that reads segments and may fail, then, after the log has room, row by row against the tail alone.
+//! becomes the log record and the tail's memory without a copy; where some of it does not go in, the rest is copied, so
+//! that no few documents hold a large body in memory. Uniqueness of `_id` within the batch is checked before the order
+//! is held, against all commits so far with it; after that nothing can fail but for want of room in the log.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use quarrydb_jsonb::{JsonbRef, Kind, id_hash};
 
-use super::commit::freeze_if_full;
+use super::commit::{freeze_if_full, too_large};
 use super::group::Pending;
 use super::payload::{self, Op, Span};
 use crate::batch::{Incoming, InsertBatch};
@@ -16,6 +20,7 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::RowId;
+use crate::limits::COMMIT_BYTES_MAX;
 use crate::log::Payload;
 use crate::options::WriteOptions;
 
@@ -54,8 +59,6 @@ struct Ready {
     span: Span,
     hash: u64,
     made_id: bool,
-    /// Known from step 1: it is stored already.
-    taken: bool,
     /// An ended version in the tail to chain to.
     previous: Option<RowId>,
 }
@@ -71,10 +74,15 @@ pub(crate) fn insert(
     ordered: bool,
     options: &WriteOptions,
 ) -> Result<Pending<InsertOutcome>> {
-    core.admit_write()?;
+    core.admit_write(options)?;
     let (mut bytes, documents) = batch.finish();
+    if bytes.len() > COMMIT_BYTES_MAX {
+        return Err(too_large());
+    }
     let mut errors = Vec::new();
     let mut ready = prepare(&bytes, documents, ordered, &mut errors);
+    // Positions in the batch of what has the `_id` of another before it.
+    let repeated = repeated(&bytes, &ready);
     if ready.is_empty() {
         return Ok(Pending::ready(InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors }));
     }
@@ -89,56 +97,62 @@ pub(crate) fn insert(
         collection = open()?;
         order = core.order.hold();
     }
-    let whole = if whole.0 == collection.id { whole.1 } else { rewrite(&whole.1, &collection, &ready) };
+    let mut whole = if whole.0 == collection.id { whole.1 } else { rewrite(&whole.1, &collection, &mut ready) };
 
     let version = collection.version();
-    for document in ready.iter_mut().filter(|d| !d.made_id) {
-        let id = id_of(JsonbRef::from_valid(document.span.of(whole.bytes())));
-        let current = version.current(document.hash, id)?;
-        document.taken = current.live.is_some();
-        document.previous = current.in_tail;
-    }
-    let commit = order.begin(core, whole.bytes().len(), journaled)?;
-    let seq = commit.seq();
-    let tail = &version.tail;
-    let single = ready.len() == 1;
+    let tried = ready.len();
     let mut failed = None;
-    ready.retain(|document| {
-        if ordered && failed.is_some() {
+    let mut fault = None;
+    ready.retain_mut(|document| {
+        if ordered && failed.is_some() || fault.is_some() {
             return false;
         }
-        let view = JsonbRef::from_valid(document.span.of(whole.bytes()));
-        // Another document of this batch may have taken the `_id` a moment ago.
-        let taken = document.taken
-            || !(document.made_id || single) && tail.newest(document.hash, id_of(view)).is_some_and(|(_, live)| live);
+        let mut taken = repeated.contains(&document.index);
+        let id = id_of(JsonbRef::from_valid(document.span.of(whole.bytes())));
+        if !taken && !document.made_id {
+            match version.current(document.hash, id) {
+                Ok(current) => {
+                    taken = current.live.is_some();
+                    document.previous = current.in_tail;
+                }
+                Err(error) => fault = Some(error),
+            }
+        }
         if taken {
             failed = Some(document.index);
-            errors.push(WriteFailure { index: document.index as usize, error: duplicate(&collection, id_of(view)) });
-            return false;
+            errors.push(WriteFailure { index: document.index as usize, error: duplicate(&collection, id) });
         }
-        tail.push(&whole, (document.span.start, document.span.len), seq, document.hash, document.previous);
-        true
+        !taken
     });
-    if ready.is_empty() {
-        // Nothing went in, so nothing is committed; the answer rests on commits that may still wait for the log.
-        drop(commit);
-        let seq = core.watermarks().applied();
-        drop(order);
-        errors.sort_by_key(|e| e.index);
-        let outcome = InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors };
-        return Ok(Pending::new(outcome, &core.group, seq, journaled));
+    if let Some(fault) = fault {
+        return Err(fault);
     }
-    tail.touch(seq);
-    let record = if failed.is_some() { rewrite(&whole, &collection, &ready) } else { whole.clone() };
-    collection.count_changed(seq, ready.len() as i64, core.watermarks().visible());
-    commit.finish(record);
-    freeze_if_full(core, &collection, &version, seq);
-    drop(order);
-    errors.sort_by_key(|e| e.index);
     if ordered && let Some(first) = failed {
         // What stood behind the first failure was not tried, so its own error is not told.
         errors.retain(|e| e.index <= first as usize);
     }
+    errors.sort_by_key(|e| e.index);
+    if ready.is_empty() {
+        // Nothing goes in, so nothing is committed; the answer rests on commits that may still wait for the log.
+        let seq = core.watermarks().applied();
+        drop(order);
+        let outcome = InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors };
+        return Ok(Pending::new(outcome, &core.group, seq, journaled));
+    }
+    if ready.len() < tried {
+        whole = rewrite(&whole, &collection, &mut ready);
+    }
+    let commit = order.begin(core, whole.bytes().len(), journaled)?;
+    let seq = commit.seq();
+    let tail = &version.tail;
+    for document in &ready {
+        tail.push(&whole, (document.span.start, document.span.len), seq, document.hash, document.previous);
+    }
+    tail.touch(seq);
+    collection.count_changed(seq, ready.len() as i64, core.watermarks().visible());
+    commit.finish(whole.clone());
+    freeze_if_full(core, &collection, &version, seq);
+    drop(order);
     let outcome = InsertOutcome {
         inserted: ready.len() as u64,
         documents: ready.iter().map(|d| (d.index, d.span)).collect(),
@@ -146,6 +160,28 @@ pub(crate) fn insert(
         errors,
     };
     Ok(Pending::new(outcome, &core.group, seq, journaled))
+}
+
+/// The positions in the batch of documents whose `_id` another before them has.
+fn repeated(bytes: &[u8], documents: &[Ready]) -> HashSet<u32> {
+    let mut repeated = HashSet::new();
+    if documents.len() < 2 || documents.iter().all(|document| document.made_id) {
+        return repeated;
+    }
+    let id = |document: &Ready| id_of(JsonbRef::from_valid(document.span.of(bytes)));
+    let mut first: HashTable<&Ready> = HashTable::with_capacity(documents.len());
+    for document in documents {
+        let same = |other: &&Ready| other.hash == document.hash && quarrydb_jsonb::equal(id(other), id(document));
+        match first.entry(document.hash, same, |other| other.hash) {
+            Entry::Occupied(_) => {
+                repeated.insert(document.index);
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(document);
+            }
+        }
+    }
+    repeated
 }
 
 /// Sorts out what cannot be stored whatever the collection holds, and hashes the rest.
@@ -160,7 +196,7 @@ fn prepare(bytes: &[u8], documents: Vec<Incoming>, ordered: bool, errors: &mut V
                 match check_id(id) {
                     Ok(()) => {
                         let hash = id_hash(id);
-                        ready.push(Ready { index: index as u32, span, hash, made_id, taken: false, previous: None });
+                        ready.push(Ready { index: index as u32, span, hash, made_id, previous: None });
                         continue;
                     }
                     Err(error) => error,
@@ -209,11 +245,14 @@ fn record(collection: &CollectionState, bytes: Vec<u8>, count: usize) -> (crate:
     (collection.id, Payload::new(payload::finish(bytes, &[op])))
 }
 
-/// The record with only `documents` of `whole`.
-fn rewrite(whole: &Payload, collection: &CollectionState, documents: &[Ready]) -> Payload {
-    let mut bytes = Vec::with_capacity(whole.bytes().len());
-    for document in documents {
+/// The record with only `documents` of `whole`, and where they lie in it.
+fn rewrite(whole: &Payload, collection: &CollectionState, documents: &mut [Ready]) -> Payload {
+    let bytes = documents.iter().map(|d| d.span.len as usize).sum();
+    let mut bytes = Vec::with_capacity(bytes);
+    for document in &mut *documents {
+        let start = bytes.len();
         bytes.extend_from_slice(document.span.of(whole.bytes()));
+        document.span = Span::new(start, bytes.len());
     }
     record(collection, bytes, documents.len()).1
 }

@@ -122,6 +122,10 @@ pub(crate) fn finish(mut bytes: Vec<u8>, ops: &[Op]) -> Vec<u8> {
     }
     bytes.extend_from_slice(&table.to_le_bytes());
     bytes.extend_from_slice(&(ops.len() as u32).to_le_bytes());
+    // It lives as long as the tail: room that a request's buffer has left over is given back.
+    if bytes.capacity() - bytes.len() > bytes.len() / 4 {
+        bytes.shrink_to_fit();
+    }
     bytes
 }
 

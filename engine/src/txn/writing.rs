@@ -6,13 +6,13 @@
 //! judged with the order held too, so that of many upserts of one key one makes the document.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, id_hash};
 use quarrydb_query::update::ApplyContext;
 use quarrydb_query::{Filter, Sort, Update};
 
-use super::commit::{Order, freeze_if_full};
+use super::commit::{Order, freeze_if_full, too_large};
 use super::insert::{check_id, duplicate, id_of};
 use super::modify::{Modified, UpdateOutcome, UpdateRequest};
 use super::payload::{self, Op, Span};
@@ -20,10 +20,10 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
 use crate::exec::cursor::Document;
-use crate::exec::scan::Scan;
+use crate::exec::scan::{Scan, matches};
 use crate::exec::sort::sorted;
 use crate::ids::{RowId, Seq};
-use crate::limits::WRITE_RETRIES_MAX;
+use crate::limits::{COMMIT_BYTES_MAX, WRITE_RETRIES_MAX};
 use crate::log::Payload;
 use crate::mvcc::version::{Address, StoredDocument, Version};
 use crate::options::Deadline;
@@ -125,13 +125,15 @@ impl Writing<'_> {
             if self.collection.is_dropped() {
                 return Ok(None);
             }
-            let targets = self.recheck(&seen)?;
-            let lost = !seen.candidates.is_empty() && targets.is_empty() && !self.choice.many;
+            let Seen { candidates, seq, version } = seen;
+            let any = !candidates.is_empty();
+            let targets = self.recheck(candidates, &version)?;
+            let lost = any && targets.is_empty() && !self.choice.many;
             if lost && attempt < WRITE_RETRIES_MAX {
                 continue;
             }
             let targets =
-                if targets.is_empty() && (lost || upsert.is_some()) { self.newer_than(&seen, lost)? } else { targets };
+                if targets.is_empty() && (lost || upsert.is_some()) { self.newer_than(seq, lost)? } else { targets };
             return self.commit(&mut order, targets, upsert).map(Some);
         }
         unreachable!("the loop ends only by returning")
@@ -142,12 +144,23 @@ impl Writing<'_> {
         let snapshot = self.core.snapshot();
         let version = self.collection.version();
         let scan = Scan::new(version, snapshot, self.choice.filter.clone(), self.choice.deadline);
+        let bytes = AtomicUsize::new(0);
         let candidate = |document: JsonbRef<'_>, address: Address| -> Result<Candidate> {
             let id = JsonbBuf::from_valid(id_of(document).as_bytes().to_vec());
-            Ok(Candidate { address, id, change: self.act.change(document)? })
+            let change = self.act.change(document)?;
+            let new = match &change {
+                Change::Nothing => 0,
+                Change::To(document) => document.view().as_bytes().len(),
+                Change::Delete => id.view().as_bytes().len(),
+            };
+            // What cannot be one commit is given up before all of it is made.
+            if bytes.fetch_add(new, Ordering::Relaxed) + new > COMMIT_BYTES_MAX {
+                return Err(too_large());
+            }
+            Ok(Candidate { address, id, change })
         };
         let candidates = if self.choice.many {
-            scan.collect(|document, at| candidate(document, scan.address(at)))?
+            scan.collect(&scan.morsels()?, |document, at| candidate(document, scan.address(at)))?
         } else {
             let first = match self.choice.sort {
                 Some(sort) => sorted(&scan, sort, Some(1))?.first().copied(),
@@ -168,24 +181,18 @@ impl Writing<'_> {
     }
 
     /// The candidates that still match, with the order held.
-    fn recheck(&self, seen: &Seen) -> Result<Vec<Target>> {
+    fn recheck(&self, candidates: Vec<Candidate>, seen: &Arc<Version>) -> Result<Vec<Target>> {
         let version = self.collection.version();
-        // Addresses hold as long as nothing was sealed away under them.
-        let same = Arc::ptr_eq(&version, &seen.version);
-        let mut targets = Vec::with_capacity(seen.candidates.len());
-        for candidate in &seen.candidates {
-            if same && candidate.address.is_live() {
-                let hash = id_hash(candidate.id.view());
-                let in_tail = version.tail.newest(hash, candidate.id.view()).map(|(row, _)| row);
-                targets.push(Target {
-                    address: candidate.address.clone(),
-                    hash,
-                    change: candidate.change.again(),
-                    id: candidate.id.clone(),
-                    in_tail,
-                });
+        let same = Arc::ptr_eq(&version, seen);
+        let mut targets = Vec::with_capacity(candidates.len());
+        for Candidate { address, id, change } in candidates {
+            // An address holds as long as nothing was sealed away under it.
+            if (same || version.holds(&address)) && address.is_live() {
+                let hash = id_hash(id.view());
+                let in_tail = version.tail.newest(hash, id.view()).map(|(row, _)| row);
+                targets.push(Target { address, hash, change, id, in_tail });
             } else {
-                targets.extend(self.judge(&version, candidate.id.clone())?);
+                targets.extend(self.judge(&version, id)?);
             }
         }
         Ok(targets)
@@ -197,7 +204,7 @@ impl Writing<'_> {
         let current = version.current(hash, id.view())?;
         let Some(address) = current.live else { return Ok(None) };
         let document = address.document()?;
-        if !self.choice.filter.matches(document.view())? {
+        if !self.matches(document.view())? {
             return Ok(None);
         }
         let change = self.act.change(document.view())?;
@@ -205,14 +212,18 @@ impl Writing<'_> {
         Ok(Some(Target { address, hash, change, id, in_tail: current.in_tail }))
     }
 
-    /// The first live document that matches, or with `all` not set only among those newer than what was seen.
-    fn newer_than(&self, seen: &Seen, all: bool) -> Result<Vec<Target>> {
+    fn matches(&self, document: JsonbRef<'_>) -> Result<bool> {
+        matches(self.choice.filter, document, self.choice.deadline)
+    }
+
+    /// The first live document that matches, or with `all` not set only among those newer than what was `seen`.
+    fn newer_than(&self, seen: Seq, all: bool) -> Result<Vec<Target>> {
         let version = self.collection.version();
         for tail in version.tails() {
             for row in (0..tail.rows()).rev().map(RowId::from_raw) {
                 let Some((created, ended)) = tail.life(row) else { continue };
                 // Rows stand in the order of their creation.
-                if !all && created <= seen.seq {
+                if !all && created <= seen {
                     break;
                 }
                 if ended.is_some() {
@@ -220,21 +231,21 @@ impl Writing<'_> {
                 }
                 let Some(document) = tail.document(row) else { continue };
                 let document = StoredDocument::Tail(document);
-                if self.choice.filter.matches(document.view())? {
+                if self.matches(document.view())? {
                     let id = JsonbBuf::from_valid(id_of(document.view()).as_bytes().to_vec());
                     return Ok(self.judge(&version, id)?.into_iter().collect());
                 }
             }
         }
         // A segment sealed since holds rows newer than the snapshot too; with `all` any segment counts.
-        for sealed in version.segments.iter().filter(|s| all || s.segment.meta().max_seq > seen.seq) {
+        for sealed in version.segments.iter().filter(|s| all || s.segment.meta().max_seq > seen) {
             for row in (0..sealed.segment.rows()).map(RowId::from_raw) {
-                if sealed.deletes.is_dead(row, Seq::MAX) || !all && sealed.segment.seq_of(row)? <= seen.seq {
+                if sealed.deletes.is_dead(row, Seq::MAX) || !all && sealed.segment.seq_of(row)? <= seen {
                     continue;
                 }
                 let document = sealed.segment.doc(row)?;
                 let view = JsonbRef::from_valid(&document);
-                if self.choice.filter.matches(view)? {
+                if self.matches(view)? {
                     let id = JsonbBuf::from_valid(id_of(view).as_bytes().to_vec());
                     return Ok(self.judge(&version, id)?.into_iter().collect());
                 }
@@ -329,16 +340,6 @@ struct Seen {
     candidates: Vec<Candidate>,
     seq: Seq,
     version: Arc<Version>,
-}
-
-impl Change {
-    fn again(&self) -> Self {
-        match self {
-            Self::Nothing => Self::Nothing,
-            Self::To(document) => Self::To(document.clone()),
-            Self::Delete => Self::Delete,
-        }
-    }
 }
 
 /// The record of `changes`, where each new document lies in it, and how many go.
