@@ -152,7 +152,7 @@ fn a_write_whose_writer_went_away_is_seen_all_the_same() {
         while collection.count(filter("{}"), 0, None, None).unwrap() == 0 {
             tries += 1;
             assert!(tries < 2_000, "the document is never seen");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
         }
     }
 }
