@@ -1,1 +1,15 @@
-//! Row sets, columns and sorted keys, addressed by row number. It must never know documents, paths or files.
+//! Row sets, columns and sorted keys, addressed by row number: bytes in, bytes out.
+//!
+//! Takes numbers, bools and order-preserving byte keys by row of one segment; gives parts, each one slice of bytes that is
+//! read where it lies (FORMAT.md). It must never know documents, paths, files or threads.
+//! Read `row`, `rowset`, then `column`.
+
+mod error;
+mod format;
+mod row;
+mod rowset;
+
+pub use error::{Error, Result};
+pub use format::{FORMAT_VERSION, HEADER_BYTES, PartKind, checksum_holds};
+pub use row::{ROWS_MAX, RowId};
+pub use rowset::{BATCH_ROWS, Batch, Batches, Dense, RowSet};
