@@ -4,12 +4,20 @@
 //! read where it lies (FORMAT.md). It must never know documents, paths, files or threads.
 //! Read `row`, `rowset`, then `column`.
 
+pub mod column;
 mod error;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
+mod remap;
 mod row;
 mod rowset;
+mod sorted;
+mod stats;
 
 pub use error::{Error, Result};
 pub use format::{FORMAT_VERSION, HEADER_BYTES, PartKind, checksum_holds};
+pub use remap::RowRemap;
 pub use row::{ROWS_MAX, RowId};
 pub use rowset::{BATCH_ROWS, Batch, Batches, Dense, RowSet};
+pub use stats::{Distinct, EXACT_DISTINCT_MAX};

@@ -9,6 +9,7 @@ mod iter;
 mod ops;
 
 pub use dense::Dense;
+pub(crate) use iter::set_run;
 pub use iter::{BATCH_ROWS, Batch, Batches};
 
 use roaring::RoaringBitmap;

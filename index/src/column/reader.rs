@@ -1,0 +1,123 @@
+//! Opens a column where it lies. Opening costs its directory; lanes are opened when asked for.
+//!
+//! Any bytes are answered with `Corrupt` or read within their bounds; `check` proves what opening takes on trust.
+
+use super::lane::Lane;
+use super::{ARRAYS_AT, HEAD_BYTES, LANE_BYTES, LANES_MAX, NULLS_AT, PRESENT_AT};
+use crate::error::{Result, corrupt};
+use crate::format::{self, PartKind, piece, read_u32, slice};
+use crate::row::ROWS_MAX;
+use crate::rowset::RowSet;
+
+/// A column where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Column<'a> {
+    payload: &'a [u8],
+    lanes: &'a [u8],
+    rows: u32,
+}
+
+impl<'a> Column<'a> {
+    /// Opens the part that a `ColumnWriter` gave.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unsupported`.
+    pub fn open(part: &'a [u8]) -> Result<Self> {
+        let payload = format::open(PartKind::Column, part)?;
+        let rows = read_u32(payload, 0)?;
+        let count = payload.get(4).map_or(0, |&count| usize::from(count));
+        if rows > ROWS_MAX || count > LANES_MAX || payload.get(5..8) != Some(&[0; 3]) {
+            return Err(corrupt("rows and lanes within bounds", 0));
+        }
+        let lanes = slice(payload, HEAD_BYTES, count * LANE_BYTES)?;
+        let tags = lanes.chunks_exact(LANE_BYTES).map(|entry| entry[0]);
+        if !tags.is_sorted_by(|a, b| a < b) {
+            return Err(corrupt("ascending tags", HEAD_BYTES));
+        }
+        Ok(Self { payload, lanes, rows })
+    }
+
+    /// Rows of the segment.
+    #[must_use]
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    fn set(&self, at: usize) -> Result<RowSet> {
+        let set = RowSet::read(piece(self.payload, at)?)?;
+        if set.last().is_some_and(|last| last.number() >= self.rows) {
+            return Err(corrupt("rows of the column", at));
+        }
+        Ok(set)
+    }
+
+    /// Rows with null.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn nulls(&self) -> Result<RowSet> {
+        self.set(NULLS_AT)
+    }
+
+    /// Rows with an array.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn arrays(&self) -> Result<RowSet> {
+        self.set(ARRAYS_AT)
+    }
+
+    /// Rows where the place exists; the others miss it.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn present(&self) -> Result<RowSet> {
+        self.set(PRESENT_AT)
+    }
+
+    /// The tags of its lanes, ascending.
+    pub fn tags(&self) -> impl Iterator<Item = u8> + 'a {
+        self.lanes.chunks_exact(LANE_BYTES).map(|entry| entry[0])
+    }
+
+    /// The lane of a tag; `None` if no row has such a value.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unsupported`.
+    pub fn lane(&self, tag: u8) -> Result<Option<Lane<'a>>> {
+        match self.tags().position(|other| other == tag) {
+            Some(index) => Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// All lanes, by ascending tag.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unsupported`.
+    pub fn lanes(&self) -> Result<Vec<Lane<'a>>> {
+        (0..self.lanes.len() / LANE_BYTES)
+            .map(|index| Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows))
+            .collect()
+    }
+
+    /// Reads everything, and whether it is what a writer writes. Costs a pass.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unsupported`.
+    pub fn check(&self) -> Result<()> {
+        let present = self.present()?;
+        for set in [self.nulls()?, self.arrays()?] {
+            if !set.and_not(&present).is_empty() {
+                return Err(corrupt("rows that are present", PRESENT_AT));
+            }
+        }
+        for lane in self.lanes()? {
+            lane.check()?;
+            if !lane.presence().row_set().and_not(&present).is_empty() {
+                return Err(corrupt("rows that are present", PRESENT_AT));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Ascending byte keys in blocks of 16: the first of a block whole, each other by what it shares with the one before.
+//!
+//! Keys may repeat. It knows nothing of what belongs to a key; dictionaries, postings and sorted runs number them 0.. .
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, Result, corrupt};
+use crate::format::{put_varint, read_u32, slice, take, take_varint, to_u32};
+
+/// Keys of a block.
+pub(crate) const BLOCK_KEYS: usize = 16;
+/// Keys of one sequence at most.
+pub(crate) const KEYS_MAX: usize = 1 << 28;
+/// Bytes of one key at most: more than a document may have.
+pub(crate) const KEY_BYTES_MAX: usize = 1 << 25;
+const HEAD_BYTES: usize = 4;
+
+/// Appends keys one by one.
+#[derive(Debug, Default)]
+pub(crate) struct KeysWriter {
+    offsets: Vec<u8>,
+    data: Vec<u8>,
+    last: Vec<u8>,
+    count: usize,
+}
+
+impl KeysWriter {
+    /// Appends a key that is not below the one before.
+    pub(crate) fn push(&mut self, key: &[u8]) -> Result<()> {
+        if self.count >= KEYS_MAX || key.len() > KEY_BYTES_MAX {
+            return Err(Error::TooLarge { what: "a key or their number" });
+        }
+        if self.count.is_multiple_of(BLOCK_KEYS) {
+            self.offsets.extend(to_u32(self.data.len())?.to_le_bytes());
+            put_varint(to_u32(key.len())?, &mut self.data);
+            self.data.extend(key);
+        } else {
+            let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
+            put_varint(to_u32(shared)?, &mut self.data);
+            put_varint(to_u32(key.len() - shared)?, &mut self.data);
+            self.data.extend(&key[shared..]);
+        }
+        if self.count > 0 && self.last.as_slice() > key {
+            return Err(Error::Misuse { what: "keys ascend" });
+        }
+        self.last.clear();
+        self.last.extend(key);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Appends what was pushed to `out`.
+    pub(crate) fn finish(self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend(to_u32(self.count)?.to_le_bytes());
+        out.extend(self.offsets);
+        out.extend(self.data);
+        Ok(())
+    }
+}
+
+/// Keys where they lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys<'a> {
+    offsets: &'a [u8],
+    data: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self> {
+        let count = read_u32(bytes, 0)? as usize;
+        if count > KEYS_MAX {
+            return Err(corrupt("fewer keys", 0));
+        }
+        let offsets = slice(bytes, HEAD_BYTES, count.div_ceil(BLOCK_KEYS) * 4)?;
+        let data = &bytes[HEAD_BYTES + offsets.len()..];
+        Ok(Self { offsets, data, count })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    fn block(&self, block: usize) -> Result<&'a [u8]> {
+        let from = read_u32(self.offsets, block * 4)? as usize;
+        let to = read_u32(self.offsets, block * 4 + 4).map_or(self.data.len(), |to| to as usize);
+        self.data.get(from..to).ok_or(corrupt("a block of keys", block * 4))
+    }
+
+    fn first_of(&self, block: usize) -> Result<&'a [u8]> {
+        let mut rest = self.block(block)?;
+        take_varint(&mut rest).and_then(|len| take(&mut rest, len as usize)).ok_or(corrupt("a whole key", block * 4))
+    }
+
+    /// From key `index` on.
+    pub(crate) fn cursor(&self, index: usize) -> Result<Cursor<'a>> {
+        let index = index.min(self.count);
+        let block = index / BLOCK_KEYS;
+        let mut cursor = Cursor { keys: *self, next: block * BLOCK_KEYS, rest: &[], key: Vec::new() };
+        while cursor.next < index {
+            cursor.step()?;
+        }
+        Ok(cursor)
+    }
+
+    /// Key `index` in place of what `out` held.
+    pub(crate) fn get(&self, index: usize, out: &mut Vec<u8>) -> Result<()> {
+        if index >= self.count {
+            return Err(corrupt("a key of this number", index));
+        }
+        if index.is_multiple_of(BLOCK_KEYS) {
+            out.clear();
+            out.extend(self.first_of(index / BLOCK_KEYS)?);
+            return Ok(());
+        }
+        let mut cursor = self.cursor(index)?;
+        cursor.step()?;
+        *out = cursor.key;
+        Ok(())
+    }
+
+    /// How many keys are below `key` (or, `with_equal`, not above it).
+    pub(crate) fn rank(&self, key: &[u8], with_equal: bool) -> Result<usize> {
+        let below = |other: &[u8]| match other.cmp(key) {
+            Ordering::Less => true,
+            Ordering::Equal => with_equal,
+            Ordering::Greater => false,
+        };
+        let (mut low, mut high) = (0, self.offsets.len() / 4);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(self.first_of(middle)?) { low = middle + 1 } else { high = middle }
+        }
+        let Some(block) = low.checked_sub(1) else { return Ok(0) };
+        let mut cursor = self.cursor(block * BLOCK_KEYS)?;
+        let end = ((block + 1) * BLOCK_KEYS).min(self.count);
+        while cursor.next < end {
+            cursor.step()?;
+            if !below(&cursor.key) {
+                return Ok(cursor.next - 1);
+            }
+        }
+        Ok(end)
+    }
+
+    /// The number of the first key equal to `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<usize>> {
+        let index = self.rank(key, false)?;
+        if index >= self.count {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        self.get(index, &mut found)?;
+        Ok((found == key).then_some(index))
+    }
+
+    /// Whether all keys can be read and ascend. Costs a pass.
+    pub(crate) fn check(&self, distinct: bool) -> Result<()> {
+        let mut cursor = self.cursor(0)?;
+        let mut last: Option<Vec<u8>> = None;
+        for index in 0..self.count {
+            cursor.step()?;
+            if last.as_ref().is_some_and(|last| *last > cursor.key || (distinct && *last == cursor.key)) {
+                return Err(corrupt("ascending keys", index));
+            }
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend(&cursor.key);
+            if (index + 1 == self.count || (index + 1) % BLOCK_KEYS == 0) && !cursor.rest.is_empty() {
+                return Err(corrupt("the end of a block of keys", index));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys in order.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'a> {
+    keys: Keys<'a>,
+    next: usize,
+    rest: &'a [u8],
+    key: Vec<u8>,
+}
+
+impl Cursor<'_> {
+    fn step(&mut self) -> Result<()> {
+        let broken = corrupt("a whole key", self.next);
+        let shared = if self.next.is_multiple_of(BLOCK_KEYS) {
+            self.rest = self.keys.block(self.next / BLOCK_KEYS)?;
+            0
+        } else {
+            take_varint(&mut self.rest).ok_or(broken.clone())? as usize
+        };
+        let suffix = take_varint(&mut self.rest).and_then(|len| take(&mut self.rest, len as usize));
+        let suffix = suffix.ok_or(broken.clone())?;
+        if shared > self.key.len() || shared + suffix.len() > KEY_BYTES_MAX {
+            return Err(broken);
+        }
+        self.key.truncate(shared);
+        self.key.extend(suffix);
+        self.next += 1;
+        Ok(())
+    }
+
+    /// The next key and its number.
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, &[u8])>> {
+        if self.next >= self.keys.count {
+            return Ok(None);
+        }
+        self.step()?;
+        Ok(Some((self.next - 1, &self.key)))
+    }
+}

@@ -1,0 +1,3 @@
+//! Sorted byte keys and the rows they belong to.
+
+pub(crate) mod block;
