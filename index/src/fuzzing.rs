@@ -5,8 +5,10 @@
 use std::ops::Bound;
 
 use crate::column::{Column, Value, Values};
-use crate::row::RowId;
+use crate::postings::{Postings, RoaringView};
+use crate::row::{ROWS_MAX, RowId};
 use crate::rowset::RowSet;
+use crate::sorted::SortedRun;
 
 /// Reads any bytes as a column, in every way there is.
 pub fn column_any(part: &[u8]) {
@@ -41,4 +43,53 @@ pub fn column_any(part: &[u8]) {
             let _ = (dictionary.code(b"city-3"), dictionary.rows(3), dictionary.value(17, &mut buffer));
         }
     }
+}
+
+/// Reads any bytes as a roaring bitmap, in every way there is; what passes its check is what `roaring` reads.
+pub fn bitmap_any(bytes: &[u8]) {
+    let Ok(view) = RoaringView::open(bytes) else { return };
+    let set = view.to_row_set();
+    assert!(set.last().is_none_or(|last| last.number() < ROWS_MAX), "rows of a segment");
+    let few = RowSet::range(65_000..66_000);
+    let counts = [view.len(), view.and_len(&view), view.or_len(&view), view.and_not_len(&view), view.and_len_set(&few)];
+    let _ = view.range_len(5..700_000);
+    let mut dense = few.to_dense(70_000);
+    view.add_to(&mut dense);
+    let _ = view.contains(RowId::at(65_536));
+    if view.check().is_ok() {
+        assert_eq!(counts, [set.len(), set.len(), set.len(), 0, set.and_len(&few)], "counts are those of the rows");
+        if let Ok(read) = RowSet::read(bytes) {
+            assert_eq!(read, set, "the same bytes are the same rows");
+        }
+    }
+}
+
+/// Reads any bytes as postings.
+pub fn postings_any(part: &[u8]) {
+    let Ok(postings) = Postings::open(part) else { return };
+    let _ = (postings.check(), postings.find(b"key-007"), postings.rank(b"key-1", true));
+    let mut key = Vec::new();
+    for index in [0, 1, 15, 16, 17, postings.len().wrapping_sub(1), postings.len(), usize::MAX / 8] {
+        let _ = postings.key(index, &mut key);
+        if let Ok(list) = postings.list(index) {
+            let _ = (list.len(), list.to_row_set());
+        }
+    }
+}
+
+/// Reads any bytes as a sorted run.
+pub fn sorted_any(part: &[u8]) {
+    let Ok(run) = SortedRun::open(part) else { return };
+    let _ = run.check();
+    let wanted: &[u8] = b"common/beginning/3";
+    for high in [Bound::Unbounded, Bound::Excluded(&b"common/beginning/5"[..])] {
+        if let Ok(entries) = run.range(Bound::Included(wanted), high) {
+            assert!(entries.end <= run.len(), "entries of the run");
+            let _ = (run.row_set(entries.clone()), run.range_count(Bound::Included(wanted), high));
+            let mut back = run.cursor_back(entries);
+            while let Ok(Some(_)) = back.next() {}
+        }
+    }
+    let mut key = Vec::new();
+    let _ = (run.prefix(wanted), run.key(17, &mut key), run.row(17), run.for_each(0..usize::MAX, |_, _| ()));
 }

@@ -9,10 +9,11 @@ mod error;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod postings;
 mod remap;
 mod row;
 mod rowset;
-mod sorted;
+pub mod sorted;
 mod stats;
 
 pub use error::{Error, Result};
