@@ -84,7 +84,9 @@ pub(crate) fn insert(
     // Positions in the batch of what has the `_id` of another before it.
     let repeated = repeated(&bytes, &ready);
     if ready.is_empty() {
-        return Ok(Pending::ready(InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors }));
+        // Nothing of it is committed, but the caller may hold a commit before it that this wait has to cover.
+        let outcome = InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors };
+        return Ok(Pending::new(outcome, &core.group, core.watermarks().applied(), core.journaled(options)));
     }
     // Documents that were refused left no bytes, those behind an ordered failure are cut off.
     bytes.truncate(ready.last().map_or(0, |last| (last.span.start + last.span.len) as usize));
