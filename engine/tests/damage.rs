@@ -215,7 +215,9 @@ fn what_is_salvaged_is_the_collection_of_a_name_and_not_the_one_that_was_dropped
         let collection = db.collection("test", "again").unwrap();
         common::insert(&db, &collection, r#"{"_id": 1, "k": 0, "v": 1}"#).unwrap();
         collection.drop(&quarrydb::WriteOptions::default()).unwrap().wait().unwrap();
-        common::insert(&db, &collection, r#"{"_id": 2, "k": 0, "v": 2}"#).unwrap();
+        // Long enough to be in the new database before the log is read.
+        let long = format!("{{\"_id\": 2, \"k\": 0, \"v\": 2, \"pad\": \"{}\"}}", "x".repeat(2 << 20));
+        common::insert(&db, &collection, &long).unwrap();
         // The manifest and a segment speak for the second; the log still tells of both.
         db.seal().unwrap();
         common::insert(&db, &collection, r#"{"_id": 3, "k": 0, "v": 3}"#).unwrap();
