@@ -22,3 +22,9 @@ pub use remap::RowRemap;
 pub use row::{ROWS_MAX, RowId};
 pub use rowset::{BATCH_ROWS, Batch, Batches, Dense, RowSet};
 pub use stats::{Distinct, EXACT_DISTINCT_MAX};
+
+/// The example of the README, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -164,8 +164,18 @@ impl<'a> Lane<'a> {
     pub fn for_rows(&self, rows: &RowSet, mut give: impl FnMut(RowId, Value<'_>)) -> Result<()> {
         let (mut block, mut held) = (Vec::new(), usize::MAX);
         let mut buffer = Vec::new();
+        let mut next = 0;
         for row in rows.iter() {
-            for value in self.presence.values_of(row) {
+            let values = self.presence.values_of(row);
+            if values.is_empty() {
+                continue;
+            }
+            // Ranks that lie could give every row every value.
+            if values.start < next {
+                return Err(corrupt("values in the order of their rows", values.start));
+            }
+            next = values.end;
+            for value in values {
                 let Values::Numbers(numbers) = self.values else {
                     give(row, self.value(value, &mut buffer)?);
                     continue;

@@ -20,6 +20,8 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(lane: Lane<'a>) -> Result<Self> {
+        // Ranks that lie could give every row every value.
+        lane.presence().check()?;
         let (mut keys, mut strings) = (Vec::new(), Vec::new());
         match lane.values {
             Values::Numbers(numbers) => numbers.packed.for_each(|key| keys.push(key)),

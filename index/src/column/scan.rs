@@ -15,6 +15,9 @@ use crate::rowset::RowSet;
 /// Spans of a set of keys up to which membership is a bitmap.
 const TABLE_SPAN_MAX: u64 = 1 << 20;
 
+/// Codes of a range up to which its rows are the sum of the dictionary's counts, not a scan.
+const SUM_CODES_MAX: u64 = 4096;
+
 /// The first and the last key of a range; `None` if it holds none.
 type KeyRange = Option<(u64, u64)>;
 
@@ -114,9 +117,9 @@ impl Lane<'_> {
         match self.key_range(low, high)? {
             Some((packed, keys)) => {
                 if let (Values::Dictionary(dictionary), Some((low, high))) = (self.values, keys)
-                    && low == high
+                    && (low == high || (!self.presence().is_many() && high - low < SUM_CODES_MAX))
                 {
-                    return Ok(dictionary.rows(low as usize).map_or(0, u64::from));
+                    return Ok((low..=high).filter_map(|code| dictionary.rows(code as usize)).map(u64::from).sum());
                 }
                 Ok(self.count_between(packed, keys))
             }
@@ -237,6 +240,8 @@ impl Lane<'_> {
                 let mut keys = Vec::new();
                 numbers.packed.for_each(|key| keys.push(key));
                 if self.presence().is_many() {
+                    // Ranks that lie could give every row every value.
+                    self.presence().check()?;
                     let mut pairs = Vec::with_capacity(keys.len());
                     for row in self.presence().row_set().iter() {
                         let values = self.presence().values_of(row);
