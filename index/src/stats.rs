@@ -15,16 +15,32 @@ pub struct Distinct {
     pub exact: bool,
 }
 
+/// Slots of the table that counts exactly: four for each key it may hold.
+const SLOTS: usize = EXACT_DISTINCT_MAX * 4;
+
 /// Distinct ones among keys.
 pub(crate) fn distinct(keys: &[u64]) -> Distinct {
-    let mut few = std::collections::BTreeSet::new();
+    // Open addressing: the table is never more than a quarter full.
+    let mut slots: Vec<Option<u64>> = vec![None; SLOTS];
+    let (mut count, mut last) = (0, None);
     for &key in keys {
-        few.insert(key);
-        if few.len() > EXACT_DISTINCT_MAX {
-            return estimate(keys);
+        if last == Some(key) {
+            continue;
+        }
+        last = Some(key);
+        let mut at = mix(key) as usize % SLOTS;
+        while slots[at].is_some_and(|other| other != key) {
+            at = (at + 1) % SLOTS;
+        }
+        if slots[at].is_none() {
+            slots[at] = Some(key);
+            count += 1;
+            if count > EXACT_DISTINCT_MAX {
+                return estimate(keys);
+            }
         }
     }
-    Distinct { count: few.len() as u32, exact: true }
+    Distinct { count: count as u32, exact: true }
 }
 
 fn mix(key: u64) -> u64 {

@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use common::{Owned, Random, Row, compare, rows, select, write};
 use proptest::prelude::*;
+use quarrydb_index::RowSet;
 use quarrydb_index::column::{Column, Values};
 
 fn within(value: &Owned, low: Bound<&Owned>, high: Bound<&Owned>, tag: u8) -> bool {
@@ -82,7 +83,45 @@ fn questions(part: &[u8], rows: &[Row], random: &mut Random) {
             select(rows, |row| row.values.iter().any(|v| matches!(v, Owned::Bytes(b) if tag == 2 && odd(b))));
         assert_eq!(lane.strings(odd).unwrap(), expected);
         counts(&lane, rows);
+        if rows.len() < 1000 || lane.distinct().count < 50 {
+            postings_of(&lane, rows);
+        }
     }
+}
+
+/// The postings of a lane are the rows of its values, and its codes are those of its rows.
+fn postings_of(lane: &quarrydb_index::column::Lane<'_>, rows: &[Row]) {
+    use quarrydb_index::postings::{LISTS_OF_LANE_MAX, Postings, build, key_of};
+    if let Values::Dictionary(dictionary) = lane.values() {
+        let (mut found, mut buffer) = (Vec::new(), Vec::new());
+        lane.codes_of_rows(&lane.presence().row_set(), |row, code| found.push((row, code))).unwrap();
+        let mut found = found.into_iter();
+        lane.for_each(|row, value| {
+            let (of, code) = found.next().unwrap();
+            dictionary.value(code, &mut buffer).unwrap();
+            assert!(of == row && value == quarrydb_index::column::Value::Bytes(&buffer));
+        })
+        .unwrap();
+        assert!(found.next().is_none());
+    }
+    let Some(part) = build(lane).unwrap() else {
+        assert!(!lane.distinct().exact || lane.distinct().count > LISTS_OF_LANE_MAX);
+        return;
+    };
+    let postings = Postings::open(&part).unwrap();
+    postings.check().unwrap();
+    let mut key = Vec::new();
+    let mut found = RowSet::new();
+    lane.value_counts(|value, _| {
+        let value = Owned::of(value);
+        key_of(value.value(), &mut key);
+        let list = postings.list(postings.find(&key).unwrap().unwrap()).unwrap().to_row_set();
+        let is = |other: &Owned| other.order(&value) == Some(Ordering::Equal);
+        assert_eq!(list, select(rows, |row| row.values.iter().any(is)), "{value:?}");
+        found.add(&list);
+    })
+    .unwrap();
+    assert_eq!(found, lane.presence().row_set());
 }
 
 fn counts(lane: &quarrydb_index::column::Lane<'_>, rows: &[Row]) {

@@ -1,7 +1,7 @@
 //! The values of one type in a column: by number, by row, for a set of rows. What is asked of all values at once is in `scan`.
 
 use super::numbers::{Doubles, EXPONENT_MAX, int_of};
-use super::packed::Packed;
+use super::packed::{BLOCK, Packed};
 use super::presence::Presence;
 use super::strings::{Dictionary, Raw};
 use super::{DECIMAL, DICTIONARY, Kind, PLAIN, RAW, Value};
@@ -162,8 +162,42 @@ impl<'a> Lane<'a> {
     /// # Errors
     /// `Corrupt`, after what could be read.
     pub fn for_rows(&self, rows: &RowSet, mut give: impl FnMut(RowId, Value<'_>)) -> Result<()> {
-        let (mut block, mut held) = (Vec::new(), usize::MAX);
         let mut buffer = Vec::new();
+        match self.values {
+            Values::Numbers(numbers) => {
+                self.keys_of_rows(numbers.packed, rows, |row, key| give(row, self.value_of(key)))
+            }
+            Values::Dictionary(_) | Values::Raw(_) => self.numbers_of_rows(rows, |row, value| {
+                give(row, self.value(value, &mut buffer)?);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Gives the dictionary's code of each value of the rows of a set, in order: what grouping works with. Nothing where
+    /// there is no dictionary.
+    ///
+    /// # Errors
+    /// `Corrupt`, after what could be read.
+    pub fn codes_of_rows(&self, rows: &RowSet, mut give: impl FnMut(RowId, usize)) -> Result<()> {
+        let Values::Dictionary(dictionary) = self.values else { return Ok(()) };
+        self.keys_of_rows(dictionary.codes, rows, |row, code| give(row, code as usize))
+    }
+
+    fn keys_of_rows(&self, packed: Packed<'_>, rows: &RowSet, mut give: impl FnMut(RowId, u64)) -> Result<()> {
+        let (mut block, mut held) = (Vec::new(), usize::MAX);
+        self.numbers_of_rows(rows, |row, value| {
+            if value / BLOCK != held {
+                held = value / BLOCK;
+                packed.block(held, &mut block);
+            }
+            give(row, *block.get(value % BLOCK).ok_or(corrupt("a value of this number", value))?);
+            Ok(())
+        })
+    }
+
+    /// Gives the numbers of the values of rows.
+    fn numbers_of_rows(&self, rows: &RowSet, mut give: impl FnMut(RowId, usize) -> Result<()>) -> Result<()> {
         let mut next = 0;
         for row in rows.iter() {
             let values = self.presence.values_of(row);
@@ -176,17 +210,7 @@ impl<'a> Lane<'a> {
             }
             next = values.end;
             for value in values {
-                let Values::Numbers(numbers) = self.values else {
-                    give(row, self.value(value, &mut buffer)?);
-                    continue;
-                };
-                let at = value / super::packed::BLOCK;
-                if at != held {
-                    numbers.packed.block(at, &mut block);
-                    held = at;
-                }
-                let key = block.get(value % super::packed::BLOCK).ok_or(corrupt("a value of this number", value))?;
-                give(row, self.value_of(*key));
+                give(row, value)?;
             }
         }
         Ok(())

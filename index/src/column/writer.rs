@@ -1,7 +1,7 @@
 //! Takes the values of a column row by row and gives the part. Which encoding a lane gets is decided here, at the end,
 //! from all of its values.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::numbers::{Doubles, int_key};
 use super::strings::{VALUE_BYTES_MAX, write_dictionary, write_raw};
@@ -10,11 +10,13 @@ use super::{PLAIN, PRESENT_AT, RAW, Value, packed, presence};
 use crate::error::{Error, Result};
 use crate::format::{self, HEADER_BYTES, PartKind, to_u32};
 use crate::row::{ROWS_MAX, RowId};
-use crate::rowset::RowSet;
+use crate::rowset::{Dense, RowSet};
 use crate::stats::{Distinct, distinct};
 
 /// Strings of a lane with fewer values always get a dictionary.
 const RAW_VALUES_MIN: usize = 64;
+/// Words for the rows of a segment, and one more that takes all rows beyond.
+const PRESENT_WORDS_MAX: usize = ROWS_MAX as usize / 64;
 
 #[derive(Debug)]
 struct LaneWriter {
@@ -23,7 +25,7 @@ struct LaneWriter {
     rows: Vec<u32>,
     /// Ints as keys, doubles as bits, bools as 0 and 1, strings as the number of their first appearance.
     numbers: Vec<u64>,
-    ids: HashMap<Box<[u8]>, u32>,
+    ids: HashMap<Vec<u8>, u32>,
 }
 
 /// Takes values in the order of their rows.
@@ -32,7 +34,8 @@ pub struct ColumnWriter {
     lanes: Vec<LaneWriter>,
     nulls: RowSet,
     arrays: RowSet,
-    present: RowSet,
+    /// A bit for each row.
+    present: Vec<u64>,
 }
 
 impl ColumnWriter {
@@ -75,14 +78,10 @@ impl ColumnWriter {
             Value::Bytes(value) if value.len() > VALUE_BYTES_MAX => {
                 return Err(Error::TooLarge { what: "16 MiB in one value" });
             }
-            Value::Bytes(value) => match lane.ids.get(value) {
-                Some(&id) => u64::from(id),
-                None => {
-                    let id = lane.ids.len() as u32;
-                    lane.ids.insert(value.into(), id);
-                    u64::from(id)
-                }
-            },
+            Value::Bytes(value) => {
+                let next = lane.ids.len() as u32;
+                u64::from(*lane.ids.entry_ref(value).or_insert(next))
+            }
         };
         lane.rows.push(row.number());
         lane.numbers.push(number);
@@ -92,8 +91,13 @@ impl ColumnWriter {
 
     /// The place exists in this row (also without a value: an empty array, an object).
     pub fn set_present(&mut self, row: RowId) {
-        if !self.present.push(row) {
-            self.present.insert(row);
+        let word = row.number() as usize / 64;
+        // A row beyond all segments is refused in the end; its bit need not be had.
+        if self.present.len() <= word {
+            self.present.resize(word.min(PRESENT_WORDS_MAX) + 1, 0);
+        }
+        if let Some(bits) = self.present.get_mut(word.min(PRESENT_WORDS_MAX)) {
+            *bits |= 1 << (row.number() % 64);
         }
     }
 
@@ -117,7 +121,8 @@ impl ColumnWriter {
         if rows > ROWS_MAX {
             return Err(Error::TooLarge { what: "rows of a segment" });
         }
-        if self.present.last().is_some_and(|last| last.number() >= rows) {
+        let present = Dense::from_words(self.present, (PRESENT_WORDS_MAX as u32 + 1) * 64).to_row_set();
+        if present.last().is_some_and(|last| last.number() >= rows) {
             return Err(Error::Misuse { what: "rows of a column are below their number" });
         }
         self.lanes.sort_by_key(|lane| lane.tag);
@@ -125,7 +130,7 @@ impl ColumnWriter {
         out.resize(HEADER_BYTES + HEAD_BYTES + self.lanes.len() * LANE_BYTES, 0);
         out[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&rows.to_le_bytes());
         out[HEADER_BYTES + 4] = self.lanes.len() as u8;
-        for (at, set) in [(NULLS_AT, &self.nulls), (ARRAYS_AT, &self.arrays), (PRESENT_AT, &self.present)] {
+        for (at, set) in [(NULLS_AT, &self.nulls), (ARRAYS_AT, &self.arrays), (PRESENT_AT, &present)] {
             let from = out.len();
             set.write(&mut out);
             place(&mut out, at, from)?;

@@ -3,10 +3,12 @@
 //!
 //! Read `view`, then `count`. What a key stands for is its caller's business.
 
+mod build;
 mod count;
 mod merge;
 mod view;
 
+pub use build::{LISTS_OF_LANE_MAX, build, key_of};
 pub use merge::merge;
 pub use view::RoaringView;
 
