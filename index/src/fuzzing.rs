@@ -14,6 +14,7 @@ use crate::sorted::SortedRun;
 pub fn column_any(part: &[u8]) {
     let Ok(column) = Column::open(part) else { return };
     let _ = (column.check(), column.nulls(), column.arrays(), column.present());
+    let _ = (column.null_count(), column.array_count(), column.present_count());
     let mut buffer = Vec::new();
     for tag in column.tags() {
         let Ok(Some(lane)) = column.lane(tag) else { continue };

@@ -6,6 +6,7 @@ use super::lane::Lane;
 use super::{ARRAYS_AT, HEAD_BYTES, LANE_BYTES, LANES_MAX, NULLS_AT, PRESENT_AT};
 use crate::error::{Result, corrupt};
 use crate::format::{self, PartKind, piece, read_u32, slice};
+use crate::postings::RoaringView;
 use crate::row::ROWS_MAX;
 use crate::rowset::RowSet;
 
@@ -73,6 +74,34 @@ impl<'a> Column<'a> {
     /// `Corrupt`.
     pub fn present(&self) -> Result<RowSet> {
         self.set(PRESENT_AT)
+    }
+
+    fn count(&self, at: usize) -> Result<u64> {
+        piece(self.payload, at).and_then(RoaringView::open).map(|rows| rows.len())
+    }
+
+    /// How many rows have null: from headers, without a set.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn null_count(&self) -> Result<u64> {
+        self.count(NULLS_AT)
+    }
+
+    /// How many rows have an array: from headers, without a set.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn array_count(&self) -> Result<u64> {
+        self.count(ARRAYS_AT)
+    }
+
+    /// In how many rows the place exists: from headers, without a set.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn present_count(&self) -> Result<u64> {
+        self.count(PRESENT_AT)
     }
 
     /// The tags of its lanes, ascending.

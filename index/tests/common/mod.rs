@@ -172,6 +172,8 @@ pub(crate) fn compare(part: &[u8], rows: &[Row]) {
     assert_eq!(column.nulls().unwrap(), select(rows, |row| row.null));
     assert_eq!(column.arrays().unwrap(), select(rows, |row| row.array));
     assert_eq!(column.present().unwrap(), select(rows, |row| row.present));
+    let counts = [column.nulls().unwrap(), column.arrays().unwrap(), column.present().unwrap()].map(|set| set.len());
+    assert_eq!([column.null_count(), column.array_count(), column.present_count()].map(Result::unwrap), counts);
     let mut tags: Vec<u8> = rows.iter().flat_map(|row| &row.values).map(Owned::tag).collect();
     tags.sort_unstable();
     tags.dedup();
