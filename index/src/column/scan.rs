@@ -15,6 +15,8 @@ use crate::rowset::RowSet;
 /// Spans of a set of keys up to which membership is a bitmap.
 const TABLE_SPAN_MAX: u64 = 1 << 20;
 
+/// Ranges of keys up to which each is compared packed: as dear as unpacking once at about a dozen.
+const PACKED_RANGES_MAX: usize = 8;
 /// Codes of a range up to which its rows are the sum of the dictionary's counts, not a scan.
 const SUM_CODES_MAX: u64 = 4096;
 
@@ -162,6 +164,12 @@ impl Lane<'_> {
         let (Some(&(low, _)), Some(&(_, high))) = (ranges.first(), ranges.last()) else { return RowSet::new() };
         if ranges.len() == 1 {
             return self.keys_between(packed, Some((low, high)));
+        }
+        if ranges.len() <= PACKED_RANGES_MAX {
+            let words = scan(packed, |block, words| {
+                ranges.iter().for_each(|&(from, to)| packed.between(block, from, to, words));
+            });
+            return self.presence().rows_of_values(words);
         }
         let outside = |block| packed.zone(block).is_none_or(|(min, max)| max < low || high < min);
         let words = if high - low <= TABLE_SPAN_MAX {
