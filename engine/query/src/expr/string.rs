@@ -156,26 +156,23 @@ fn index_of_bytes<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     }
     let (text, wanted) = two_texts(args, (40091, 40092))?;
     let Some(range) = search_range(args, text.len())? else { return Ok(Datum::int(-1)) };
-    let found = text.as_bytes().get(range.clone()).and_then(|part| find_bytes(part, wanted.as_bytes()));
+    let found = text.as_bytes().get(range.clone()).and_then(|part| find_bytes(part, wanted));
     Ok(found.map_or(Datum::int(-1), |at| Datum::count(range.start + at)))
 }
 
 /// The first place of `wanted` in `text`, in linear time.
-fn find_bytes(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    match (std::str::from_utf8(text), std::str::from_utf8(wanted)) {
-        (Ok(text), Ok(wanted)) => text.find(wanted),
-        // A range that cuts characters: what is cut off at either end cannot be part of a match of whole characters.
-        (_, Ok(wanted)) => {
-            let lossy_start = text.iter().position(|b| b & 0xc0 != 0x80).unwrap_or(text.len());
-            let rest = &text[lossy_start..];
-            let valid = match std::str::from_utf8(rest) {
-                Ok(s) => s,
-                Err(e) => std::str::from_utf8(&rest[..e.valid_up_to()]).unwrap_or_default(),
-            };
-            valid.find(wanted).map(|at| at + lossy_start)
-        }
-        _ => None,
+fn find_bytes(text: &[u8], wanted: &str) -> Option<usize> {
+    if wanted.is_empty() {
+        return Some(0);
     }
+    // A range that cuts characters: what is cut off at either end cannot be part of a match of whole characters.
+    let start = text.iter().position(|b| b & 0xc0 != 0x80).unwrap_or(text.len());
+    let rest = text.get(start..).unwrap_or_default();
+    let whole = match std::str::from_utf8(rest) {
+        Ok(whole) => whole,
+        Err(e) => std::str::from_utf8(rest.get(..e.valid_up_to()).unwrap_or_default()).unwrap_or_default(),
+    };
+    whole.find(wanted).map(|at| at + start)
 }
 
 fn index_of_cp<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {

@@ -52,6 +52,14 @@ fn lengths_and_parts_count_code_points_or_bytes() {
         (r#"{"$indexOfCP": [null, "x"]}"#, "{}", "null"),
         (r#"{"$indexOfCP": [5, "x"]}"#, "{}", "error 40093"),
         (r#"{"$indexOfBytes": ["x", 5]}"#, "{}", "error 40092"),
+        // Positions are bytes, inside a character too ("the UTF-8 byte index"): nothing is found right where it starts.
+        (r#"{"$indexOfBytes": ["\u00e9a", "", 1]}"#, "{}", "1"),
+        (r#"{"$indexOfBytes": ["\u00e9a", "a", 1]}"#, "{}", "2"),
+        (r#"{"$indexOfBytes": ["\u00e9a", "\u00e9", 1]}"#, "{}", "-1"),
+        (r#"{"$indexOfBytes": ["\u00e9\u00e9", "\u00e9", 0, 3]}"#, "{}", "0"),
+        (r#"{"$indexOfBytes": ["a\u00e9", "\u00e9", 0, 2]}"#, "{}", "-1"),
+        (r#"{"$indexOfBytes": ["\u00e9a", "", 3]}"#, "{}", "3"),
+        (r#"{"$indexOfBytes": ["\u00e9a", "", 4]}"#, "{}", "-1"),
     ]);
 }
 
