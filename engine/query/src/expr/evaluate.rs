@@ -128,11 +128,17 @@ fn run<'a>(call: &'a Call, scope: &mut Scope<'a>) -> Evaluated<'a> {
         };
         scope.arguments.push(value);
     }
+    // Most operators look at all of a text. Where it is long that is the cost, not the call.
+    let text: usize = scope.arguments.iter().skip(base).filter_map(Datum::as_str).map(str::len).sum();
+    scope.step(text as u64 / TEXT_BYTES_PER_STEP)?;
     let mut arguments = Arguments { scope, name: call.operator.name, base, given };
     let value = (call.operator.run)(&mut arguments);
     scope.arguments.truncate(base);
     value
 }
+
+/// Text that an operator gets for the cost of one step.
+const TEXT_BYTES_PER_STEP: u64 = 64;
 
 fn switch<'a>(branches: &'a [(Expr, Expr)], default: Option<&'a Expr>, scope: &mut Scope<'a>) -> Evaluated<'a> {
     for (case, then) in branches {

@@ -14,6 +14,7 @@ use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Value};
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -150,9 +151,14 @@ pub(super) fn evaluate_call<'a>(call: &'a RegexCall, scope: &mut Scope<'a>) -> R
     let mut found = Vec::new();
     // Positions are counted on from the match before, so that all of them cost one pass over the text.
     let (mut counted_bytes, mut counted_chars) = (0, 0);
+    let mut looked = moment();
     for captures in regex.captures_iter(text.as_bytes()) {
         let Some(whole) = captures.get(0) else { continue };
-        scope.step(1)?;
+        // A short match may have cost a look at all of the rest, as with `.*b|a`: what it cost can only be measured.
+        let now = moment();
+        let cost = u64::try_from((now - looked).as_nanos()).unwrap_or(u64::MAX) / NANOSECONDS_PER_STEP;
+        looked = now;
+        scope.step(1 + cost)?;
         counted_chars += text.get(counted_bytes..whole.start()).map_or(0, |s| s.chars().count());
         counted_bytes = whole.start();
         let mut groups = Vec::new();
@@ -178,8 +184,15 @@ pub(super) fn evaluate_call<'a>(call: &'a RegexCall, scope: &mut Scope<'a>) -> R
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a cost is measured; nothing is stored or ordered by it")]
+fn moment() -> Instant {
+    Instant::now()
+}
+
 /// Text searched for the cost of one step.
 const BYTES_PER_STEP: u64 = 64;
+/// Time that one match may take for the cost of one step: some seconds for all steps of a budget.
+const NANOSECONDS_PER_STEP: u64 = 64;
 
 fn owned<'a>(text: &str, range: std::ops::Range<usize>, scope: &mut Scope<'a>) -> Result<Datum<'a>, QueryError> {
     Datum::text(Rc::<str>::from(text.get(range).unwrap_or_default()), scope)

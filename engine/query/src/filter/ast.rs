@@ -34,6 +34,27 @@ pub enum Node {
     Constant(bool),
 }
 
+impl Node {
+    /// Whether it takes at most `room` plain tests, which it counts down; depth is bounded by the parser.
+    pub(super) fn is_cheap(&self, room: &mut usize) -> bool {
+        if *room == 0 {
+            return false;
+        }
+        *room -= 1;
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().all(|node| node.is_cheap(room)),
+            Self::Not(node) => node.is_cheap(room),
+            Self::Field(FieldTest { test, .. }) | Self::Value(test) => match test {
+                Test::Pattern(_) => false,
+                Test::ElemMatchObject(node) | Test::ElemMatchValue(node) => node.is_cheap(room),
+                _ => true,
+            },
+            Self::Expression(_) | Self::Schema(_) => false,
+            Self::Constant(_) => true,
+        }
+    }
+}
+
 /// A test on the candidates of a path: one that passes is enough.
 #[derive(Clone, Debug)]
 pub struct FieldTest {

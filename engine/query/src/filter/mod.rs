@@ -39,6 +39,9 @@ use crate::pattern_count::PatternCount;
 use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::JsonbRef;
 
+/// Conditions that a cheap filter may have: each may look at all of an array.
+const CHEAP_NODES_MAX: usize = 32;
+
 /// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
@@ -99,6 +102,14 @@ impl Filter {
     #[must_use]
     pub fn is_everything(&self) -> bool {
         matches!(&self.root, Node::All(nodes) if nodes.is_empty())
+    }
+
+    /// Whether a match is sure to be quick on any document: a few comparisons and no expression, pattern or schema. What
+    /// is not belongs on a thread that may be kept.
+    #[must_use]
+    pub fn is_cheap(&self) -> bool {
+        let mut room = CHEAP_NODES_MAX;
+        self.root.is_cheap(&mut room)
     }
 
     /// The tree, for planning.

@@ -66,6 +66,13 @@ impl Projection {
         self.root.positional
     }
 
+    /// Whether it does no more than to pick fields and stretches of arrays. What does more, an expression or a condition,
+    /// belongs on a thread that may be kept.
+    #[must_use]
+    pub fn is_cheap(&self) -> bool {
+        picks_alone(&self.root)
+    }
+
     /// The same for what `filter` matches: the positional operator asks it which element that was.
     ///
     /// # Errors
@@ -104,6 +111,14 @@ impl Projection {
         };
         apply::apply(self, document, position, out)
     }
+}
+
+fn picks_alone(tree: &Tree) -> bool {
+    tree.children().iter().all(|(_, part)| match part {
+        Part::Include | Part::Exclude | Part::Slice(_) => true,
+        Part::Tree(tree) => picks_alone(tree),
+        Part::ElemMatch(_) | Part::Positional | Part::Computed(_) => false,
+    })
 }
 
 /// Collects the paths of a tree of inclusions; says whether it is one.

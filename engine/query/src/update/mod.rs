@@ -84,6 +84,12 @@ impl Update {
         replacement::parse(document, context).map(|d| Self(Form::Replacement(d)))
     }
 
+    /// Whether it evaluates no expression. What does belongs on a thread that may be kept.
+    #[must_use]
+    pub fn is_cheap(&self) -> bool {
+        !matches!(self.0, Form::Pipeline(_))
+    }
+
     /// The new document, or none where it would be the same to the byte. `filter` is the one that chose the document;
     /// the positional `$` asks it which element matched.
     ///

@@ -61,6 +61,26 @@ fn many_patterns_share_their_room() {
 }
 
 #[test]
+fn matches_that_each_look_at_the_rest_of_the_text_cost_what_they_took() {
+    // `.*b` looks for a b in all that follows, and finds none: 300,000 times 300,000 bytes.
+    let text = format!(r#"{{"s": "{}"}}"#, "a".repeat(300_000));
+    let quadratic = r#"{"$size": {"$regexFindAll": {"input": "$s", "regex": ".*b|a"}}}"#;
+    assert_eq!(outcome(quadratic, &text), "error 146");
+}
+
+#[test]
+fn looking_again_and_again_at_a_long_text_or_array_costs_its_length() {
+    let text = format!(r#"{{"s": "{}"}}"#, "a".repeat(1_000_000));
+    for again in [
+        r#"{"$reduce": {"input": {"$range": [0, 100000]}, "initialValue": 0, "in": {"$strLenCP": {"$substrCP": ["$s", 999999, 1]}}}}"#,
+        r#"{"$reduce": {"input": {"$range": [0, 100000]}, "initialValue": 0, "in": {"$indexOfBytes": ["$s", "b"]}}}"#,
+        r#"{"$size": {"$reduce": {"input": {"$range": [0, 100000]}, "initialValue": [], "in": {"$concatArrays": ["$$value", ["$$this"]]}}}}"#,
+    ] {
+        assert_eq!(outcome(again, &text), "error 146", "{again}");
+    }
+}
+
+#[test]
 fn an_evaluation_stops_when_it_is_told_to() {
     let text = r#"{"$size": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$add": ["$$this", "$a"]}}}}"#;
     let value = json(text);
