@@ -69,7 +69,7 @@ impl ApiError {
 
     /// 501: says what is not there.
     pub(crate) fn not_implemented(what: &str) -> Self {
-        let message = format!("not built yet in this version of QuarryDB: {what}");
+        let message = format!("{what} is not built yet in this version of QuarryDB");
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", Some(238), message)
     }
 
@@ -134,6 +134,20 @@ impl ApiError {
     /// The same with words before its message (`documents.3: ...`).
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
+    /// The same inside a part of the body: its place, where it has one, is within that part's
+    /// (`operations[1].updateOne.filter.a.$in`). `part` needs no escaping in JSON.
+    pub(crate) fn inside(mut self, part: &str) -> Self {
+        const PLACE: &[u8] = b",\"place\":\"";
+        let details = &mut self.0.details;
+        let after = details.get(PLACE.len()).copied();
+        if !details.starts_with(PLACE) || after == Some(b'"') {
+            return self.within(part);
+        }
+        details.splice(PLACE.len()..PLACE.len(), format!("{part}.").into_bytes());
+        self.0.message = format!("{part}.{}", self.0.message);
         self
     }
 

@@ -4,8 +4,10 @@ use axum::response::Response;
 use http::StatusCode;
 use quarrydb::{Explained, FindRequest};
 use quarrydb_jsonb::JsonbRef;
+use quarrydb_query::{Distinct, Update};
 
-use super::{Call, blocking, filter, projection, sort};
+use super::write::parse_update;
+use super::{Call, blocking, context, filter, projection, sort};
 use crate::answer;
 use crate::error::{ApiError, Result};
 use crate::fields::Fields;
@@ -57,7 +59,7 @@ pub(crate) async fn explain(call: &Call, body: &[u8]) -> Result<Response> {
     if name == "aggregate" {
         return Err(ApiError::not_implemented("aggregate"));
     }
-    let request = request(call, name, taken, value).map_err(|e| e.within(name))?;
+    let request = request(call, name, taken, value).map_err(|e| e.inside(name))?;
     let collection = call.collection(&fields)?;
     let explained = if name == "count" && request.filter.is_everything() {
         collection.explain_count(request)?
@@ -73,6 +75,14 @@ pub(crate) async fn explain(call: &Call, body: &[u8]) -> Result<Response> {
 fn request(call: &Call, name: &str, taken: &[&str], value: JsonbRef<'_>) -> Result<FindRequest> {
     let fields = Fields::new(value, name, taken, &[])?;
     fields.check_hint()?;
+    // What an operation would refuse is refused here too.
+    if taken.contains(&"update") {
+        parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?;
+    } else if taken.contains(&"replacement") {
+        Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?;
+    } else if taken.contains(&"key") {
+        Distinct::parse(fields.required("key")?, &context("key", None))?;
+    }
     let mut request = FindRequest::new(filter(&fields)?);
     request.sort = sort(&fields)?;
     request.skip = fields.count("skip")?.unwrap_or(0);

@@ -330,14 +330,7 @@ fn now_ms() -> i64 {
 /// # Errors
 /// 400 with the place in it.
 pub(crate) fn filter(fields: &Fields<'_>) -> Result<Filter> {
-    filter_with(fields, fields.object("let")?)
-}
-
-/// The same with variables from elsewhere: an operation of bulkWrite has those of the whole body.
-///
-/// # Errors
-/// 400 with the place in it.
-pub(crate) fn filter_with(fields: &Fields<'_>, variables: Option<JsonbRef<'_>>) -> Result<Filter> {
+    let variables = fields.object("let")?;
     match fields.object("filter")? {
         Some(value) => Ok(Filter::parse(value, &context("filter", variables))?),
         None => Ok(Filter::everything()),
@@ -366,6 +359,12 @@ pub(crate) fn sort(fields: &Fields<'_>) -> Result<Option<Sort>> {
         return Ok(None);
     }
     Ok(Some(Sort::parse(value, &context("sort", None))?))
+}
+
+/// Whether what a filter finds is found in place: one document by its `_id`, and tests on it that are sure to be quick. A
+/// worker of the network must never be kept by a document.
+fn is_quick(filter: &Filter) -> bool {
+    filter.id_point().is_some() && filter.is_cheap()
 }
 
 /// Runs what scans or syncs on a thread that may wait.

@@ -7,7 +7,7 @@ use quarrydb_jsonb::Builder;
 use quarrydb_query::{Filter, Projection, Update};
 
 use super::write::parse_update;
-use super::{Call, blocking, context, filter, projection, sort};
+use super::{Call, blocking, context, filter, is_quick, projection, sort};
 use crate::error::{ApiError, Result};
 use crate::fields::Fields;
 use crate::operation::Operation;
@@ -46,7 +46,7 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let projection = bound(&fields, &request.filter)?;
     let options = call.write_options(&fields)?;
     let modified = run_update(call.collection(&fields)?, request, options).await?;
-    answer(call, if after { modified.after } else { modified.before }, projection.as_ref())
+    answer(call, if after { modified.after } else { modified.before }, projection).await
 }
 
 /// findOneAndDelete.
@@ -59,16 +59,16 @@ pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     let projection = bound(&fields, &request.filter)?;
     let options = call.write_options(&fields)?;
     let collection = call.collection(&fields)?;
-    let pending = if request.filter.id_point().is_some() {
+    let pending = if is_quick(&request.filter) {
         collection.find_and_delete(&request, &options)?
     } else {
         blocking(move || Ok(collection.find_and_delete(&request, &options)?)).await?
     };
-    answer(call, pending.await?.before, projection.as_ref())
+    answer(call, pending.await?.before, projection).await
 }
 
 async fn run_update(collection: Collection, request: UpdateRequest, options: WriteOptions) -> Result<Modified> {
-    let pending = if request.filter.id_point().is_some() {
+    let pending = if is_quick(&request.filter) && request.update.is_cheap() {
         collection.find_and_update(&request, &options)?
     } else {
         blocking(move || Ok(collection.find_and_update(&request, &options)?)).await?
@@ -94,18 +94,26 @@ fn wants_after(fields: &Fields<'_>) -> Result<bool> {
 }
 
 /// `{document}`, null where there is none.
-fn answer(call: &Call, document: Option<Document>, projection: Option<&Projection>) -> Result<Response> {
-    let mut out = b"{\"document\":".to_vec();
-    match (document, projection) {
-        (None, _) => out.extend_from_slice(b"null"),
-        (Some(document), None) => quarrydb_jsonb::print(document.view(), call.form.style, &mut out),
-        (Some(document), Some(projection)) => {
-            let mut builder = Builder::new();
-            projection.apply(document.view(), &mut builder)?;
-            let projected = builder.take();
-            quarrydb_jsonb::print(quarrydb_jsonb::JsonbRef::from_valid(&projected), call.form.style, &mut out);
+async fn answer(call: &Call, document: Option<Document>, projection: Option<Projection>) -> Result<Response> {
+    let style = call.form.style;
+    let print = move |projection: Option<Projection>| {
+        let mut out = b"{\"document\":".to_vec();
+        match (document, projection) {
+            (None, _) => out.extend_from_slice(b"null"),
+            (Some(document), None) => quarrydb_jsonb::print(document.view(), style, &mut out),
+            (Some(document), Some(projection)) => {
+                let mut builder = Builder::new();
+                projection.apply(document.view(), &mut builder)?;
+                let projected = builder.take();
+                quarrydb_jsonb::print(quarrydb_jsonb::JsonbRef::from_valid(&projected), style, &mut out);
+            }
         }
-    }
-    out.push(b'}');
+        out.push(b'}');
+        Ok(out)
+    };
+    let out = match projection {
+        Some(projection) if !projection.is_cheap() => blocking(move || print(Some(projection))).await?,
+        other => print(other)?,
+    };
     Ok(call.answer(StatusCode::OK, out))
 }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use quarrydb::{Collection, Cursor, FindRequest};
 use quarrydb_jsonb::Style;
 
-use super::{Call, blocking, filter, projection, sort};
+use super::{Call, blocking, filter, is_quick, projection, sort};
 use crate::answer;
 use crate::error::Result;
 use crate::fields::Fields;
@@ -54,8 +54,9 @@ pub(crate) async fn find(call: &Call, body: &[u8]) -> Result<Response> {
 /// Answers with the documents that a request asks for.
 pub(crate) async fn answer_find(call: &Call, collection: Collection, request: FindRequest) -> Result<Response> {
     let namespace = || format!("{}.{}", collection.database_name(), collection.name());
-    // A sort reads everything before its first document: that is for another thread.
-    if request.sort.is_none() || is_point(&request) {
+    // A sort reads everything before its first document, an expression or a pattern may take long on a single one: that is
+    // for another thread.
+    if is_point(&request) || (request.sort.is_none() && is_cheap(&request)) {
         let cursor = collection.find(request)?;
         if cursor.is_cheap() {
             return stream::in_place(&call.app, cursor, call.shape());
@@ -75,7 +76,7 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
     let (skip, limit) = (fields.count("skip")?.unwrap_or(0), fields.count("limit")?);
     let deadline = fields.deadline(call.app.settings.max_time)?;
     let collection = call.collection(&fields)?;
-    let count = if filter.is_everything() || filter.id_point().is_some() {
+    let count = if filter.is_everything() || is_quick(&filter) {
         collection.count(filter, skip, limit, deadline)?
     } else {
         blocking(move || Ok(collection.count(filter, skip, limit, deadline)?)).await?
@@ -98,5 +99,9 @@ fn request(call: &Call, fields: &Fields<'_>) -> Result<(Collection, FindRequest)
 }
 
 fn is_point(request: &FindRequest) -> bool {
-    request.filter.id_point().is_some()
+    request.filter.id_point().is_some() && is_cheap(request)
+}
+
+fn is_cheap(request: &FindRequest) -> bool {
+    request.filter.is_cheap() && request.projection.as_ref().is_none_or(quarrydb_query::Projection::is_cheap)
 }

@@ -7,7 +7,7 @@ use quarrydb::{Collection, DeleteRequest, UpdateOutcome, UpdateRequest, WriteOpt
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::Update;
 
-use super::{Call, blocking, context, filter, sort};
+use super::{Call, blocking, context, filter, is_quick, sort};
 use crate::answer;
 use crate::error::Result;
 use crate::operation::Operation;
@@ -78,7 +78,7 @@ pub(crate) async fn run_update(
     request: UpdateRequest,
     options: WriteOptions,
 ) -> Result<UpdateOutcome> {
-    let pending = if request.filter.id_point().is_some() {
+    let pending = if is_quick(&request.filter) && request.update.is_cheap() {
         collection.update(&request, &options)?
     } else {
         blocking(move || Ok(collection.update(&request, &options)?)).await?
@@ -88,7 +88,7 @@ pub(crate) async fn run_update(
 
 /// Runs a deletion and waits for it likewise; gives how many went.
 pub(crate) async fn run_delete(collection: Collection, request: DeleteRequest, options: WriteOptions) -> Result<u64> {
-    let pending = if request.filter.id_point().is_some() {
+    let pending = if is_quick(&request.filter) {
         collection.delete(&request, &options)?
     } else {
         blocking(move || Ok(collection.delete(&request, &options)?)).await?

@@ -6,7 +6,6 @@
 
 mod access;
 mod api_examples;
-mod bulk;
 mod cli;
 mod common;
 mod connections;
@@ -14,6 +13,7 @@ mod crash;
 mod documents;
 mod import;
 mod limits;
+mod operations;
 mod rules;
 mod shutdown;
 mod streams;
