@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
@@ -28,8 +28,6 @@ use crate::state::Shared;
 
 /// Chunks between the producer and the socket.
 const CHUNKS_MAX: usize = 4;
-/// An answer that has not begun by then begins without knowing its end: the first byte is promised within 20 ms.
-const HEAD_START: Duration = Duration::from_millis(12);
 
 /// Streams at once: each holds a thread of the blocking pool, which others need too.
 static PLACES: Semaphore = Semaphore::const_new(512);
@@ -114,17 +112,17 @@ pub(crate) async fn streamed(
         producer.run(open);
         drop(place);
     });
-    let first = tokio::time::timeout(HEAD_START, receiver.recv()).await;
-    let pending = match first {
-        Ok(Some(Ok(Piece { bytes, last: true }))) => {
+    // The status goes out with the first documents and not before: until then an error is an ordinary answer, with its
+    // own status and the reason in the body. A client that leaves meanwhile drops this future, and so the receiver.
+    let pending = match receiver.recv().await {
+        Some(Ok(Piece { bytes, last: true })) => {
             let mut response = answer::respond(StatusCode::OK, shape.content_type(), bytes);
             label(&mut response, shape.coding);
             return Ok(response);
         }
-        Ok(Some(Ok(piece))) => Some(piece.bytes),
-        Ok(Some(Err(broken))) => return Err(broken.error),
-        Ok(None) => return Err(ApiError::internal(&"a producer ended without a word")),
-        Err(_) => None,
+        Some(Ok(piece)) => Some(piece.bytes),
+        Some(Err(broken)) => return Err(broken.error),
+        None => return Err(ApiError::internal(&"a producer ended without a word")),
     };
     let mut response = Response::new(Body::new(Pieces { pending, receiver, lines: shape.form.lines, done: false }));
     response.headers_mut().insert(header::CONTENT_TYPE, shape.content_type());

@@ -114,3 +114,20 @@ fn an_error_is_an_ordinary_one_or_cuts_the_answer_but_never_looks_whole() {
         }
     }
 }
+
+/// However long the search for the first document takes: until then an error has its status, in both forms.
+#[test]
+fn an_error_before_the_first_document_is_an_ordinary_error_however_late() {
+    let server = Server::start();
+    let lines: String = (0..200_000).map(|i| format!("{{\"_id\": {i}, \"s\": \"x{i}\"}}\n")).collect();
+    server
+        .request("POST", "/v1/db/d/c/import", &[("Content-Type", "application/x-ndjson")], lines.as_bytes())
+        .expect(200);
+    let late = r#"{"filter": {"$expr": {"$gt": [{"$divide": [1, {"$subtract": ["$_id", 199999]}]}, 5]}}}"#;
+    let slow = r#"{"filter": {"$expr": {"$regexMatch": {"input": "$s", "regex": "y$"}}}, "maxTimeMS": 15}"#;
+    for accept in ["application/json", "application/x-ndjson"] {
+        let find = |body: &str| server.request("POST", "/v1/db/d/c/find", &[("Accept", accept)], body.as_bytes());
+        assert_eq!(find(late).error(400), "BadValue", "{accept}");
+        assert_eq!(find(slow).error(408), "MaxTimeMSExpired", "{accept}");
+    }
+}
