@@ -199,6 +199,11 @@ impl Producer {
         // One chunk is kept back, so that a short answer is known to be whole when it is sent.
         let mut kept: Option<Vec<u8>> = None;
         cursor.stream(&|document, out| shape.document(document, out), &mut |mut chunk, documents| {
+            if documents == 0 {
+                // Nothing matched for a while: nobody may be left to search for.
+                gone = self.sender.is_closed();
+                return if gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            }
             count += documents;
             if !begun && !chunk.is_empty() {
                 begun = true;

@@ -76,7 +76,8 @@ enum Rows {
 
 /// What prints a document to the end of a buffer; called on several threads.
 pub type Print<'a> = &'a (dyn Fn(JsonbRef<'_>, &mut Vec<u8>) + Sync);
-/// What takes a finished piece and the number of documents in it; it may end the stream.
+/// What takes a finished piece and the number of documents in it; it may end the stream. Where nothing is found for a
+/// while it is called with an empty piece and 0, so that it can end a search for somebody who is gone.
 pub type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, u64) -> ControlFlow<()>;
 
 impl Cursor {
@@ -143,24 +144,33 @@ impl Cursor {
                     Deadline::check(scan.deadline)?;
                     return project(projection, scan.address(at).document()?).map(Some);
                 }
-                Rows::Scan { scan, morsels, skip, limit } => {
-                    if *limit == Some(0) {
+                Rows::Scan { .. } => {
+                    if !self.advance()? {
                         return Ok(None);
-                    }
-                    let Some(morsel) = morsels.pop_front() else { return Ok(None) };
-                    let ready = &mut self.ready;
-                    let flow = scan.run(&morsel, &mut BlockBuf::default(), &mut |document, _| {
-                        take(skip, limit, || {
-                            ready.push_back(Document(Found::Owned(projected(projection, document)?)));
-                            Ok(())
-                        })
-                    })?;
-                    if flow.is_break() {
-                        *limit = Some(0);
                     }
                 }
             }
         }
+    }
+
+    /// Looks through the next piece of a scan; false at its end.
+    fn advance(&mut self) -> Result<bool> {
+        let Rows::Scan { scan, morsels, skip, limit } = &mut self.rows else { return Ok(false) };
+        if *limit == Some(0) {
+            return Ok(false);
+        }
+        let Some(morsel) = morsels.pop_front() else { return Ok(false) };
+        let (projection, ready) = (self.projection.as_ref(), &mut self.ready);
+        let flow = scan.run(&morsel, &mut BlockBuf::default(), &mut |document, _| {
+            take(skip, limit, || {
+                ready.push_back(Document(Found::Owned(projected(projection, document)?)));
+                Ok(())
+            })
+        })?;
+        if flow.is_break() {
+            *limit = Some(0);
+        }
+        Ok(true)
     }
 
     /// Hands on all documents as `print` prints them, in order, in pieces of about 256 KiB; gives how many there were.
@@ -211,7 +221,13 @@ impl Cursor {
         let mut out = Vec::new();
         let mut documents = 0;
         let mut bytes_max = CHUNK_BYTES / 16;
-        while let Some(document) = self.next()? {
+        loop {
+            while self.ready.is_empty() && self.advance()? {
+                if self.ready.is_empty() && sink(Vec::new(), 0).is_break() {
+                    return Ok(());
+                }
+            }
+            let Some(document) = self.next()? else { break };
             print(document.view(), &mut out);
             documents += 1;
             if out.len() >= bytes_max {
@@ -360,11 +376,7 @@ fn in_order(count: usize, piece: &(dyn Fn(usize, &mut Vec<u8>) -> Result<u64> + 
                 next += 1;
             }
             let Some(slot) = slots.pop_front() else { return Ok(()) };
-            let flow = slot.take().map(
-                |(out, documents)| {
-                    if documents == 0 { ControlFlow::Continue(()) } else { sink(out, documents) }
-                },
-            );
+            let flow = slot.take().map(|(out, documents)| sink(out, documents));
             match flow {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => {

@@ -23,7 +23,7 @@ use crate::exec::cursor::Document;
 use crate::exec::scan::{Scan, matches};
 use crate::exec::sort::sorted;
 use crate::ids::{RowId, Seq};
-use crate::limits::{COMMIT_BYTES_MAX, WRITE_RETRIES_MAX};
+use crate::limits::{COMMIT_BYTES_MAX, DEADLINE_CHECK_ROWS, WRITE_RETRIES_MAX};
 use crate::log::Payload;
 use crate::mvcc::version::{Address, StoredDocument, Version};
 use crate::options::Deadline;
@@ -185,7 +185,10 @@ impl Writing<'_> {
         let version = self.collection.version();
         let same = Arc::ptr_eq(&version, seen);
         let mut targets = Vec::with_capacity(candidates.len());
-        for Candidate { address, id, change } in candidates {
+        for (i, Candidate { address, id, change }) in candidates.into_iter().enumerate() {
+            if i % DEADLINE_CHECK_ROWS == 0 {
+                Deadline::check(self.choice.deadline)?;
+            }
             // An address holds as long as nothing was sealed away under it.
             if (same || version.holds(&address)) && address.is_live() {
                 let hash = id_hash(id.view());
@@ -280,6 +283,8 @@ impl Writing<'_> {
             // The answer rests on commits that may still wait for the log.
             return Ok((Done { outcome, kept }, self.core.watermarks().applied()));
         }
+        // The last place where it can still end with nothing changed.
+        Deadline::check(self.choice.deadline)?;
         let (payload, spans, deleted) = encode(self.collection, &changes);
         let commit = order.begin(self.core, payload.bytes().len(), self.journaled)?;
         let seq = commit.seq();
