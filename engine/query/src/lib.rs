@@ -32,6 +32,7 @@ pub use context::ParseContext;
 pub use distinct::Distinct;
 pub use error::QueryError;
 pub use filter::Filter;
+pub use pattern_count::PatternCount;
 pub use place::Place;
 pub use projection::Projection;
 pub use sort::Sort;

@@ -10,13 +10,15 @@ thread_local! {
     static COUNT: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// An open count.
+/// An open count: what is parsed on this thread while it is there has the patterns of one filter together. A body of many
+/// filters opens one around all of them.
 #[derive(Debug)]
-pub(crate) struct PatternCount(());
+pub struct PatternCount(());
 
 impl PatternCount {
     /// Opens one, or joins the one that is open.
-    pub(crate) fn open() -> Self {
+    #[must_use]
+    pub fn open() -> Self {
         let (open, patterns) = COUNT.get();
         COUNT.set((open + 1, if open == 0 { 0 } else { patterns }));
         Self(())

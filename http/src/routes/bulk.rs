@@ -7,8 +7,8 @@
 use axum::response::Response;
 use http::StatusCode;
 use quarrydb::{Collection, Database, DeleteRequest, InsertBatch, Pending, UpdateRequest, WriteOptions};
-use quarrydb_jsonb::{JsonbBuf, JsonbRef};
-use quarrydb_query::Update;
+use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef};
+use quarrydb_query::{PatternCount, Update};
 
 use super::write::parse_update;
 use super::{Call, blocking, context, filter, sort};
@@ -58,11 +58,7 @@ pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
     let ordered = fields.bool("ordered", true)?;
     let options = call.write_options(&fields)?;
     let variables = fields.object("let")?;
-    let steps = operations
-        .iter()
-        .enumerate()
-        .map(|(index, operation)| parse(operation, variables).map_err(|e| e.inside(&format!("operations[{index}]"))))
-        .collect::<Result<Vec<_>>>()?;
+    let steps = parse_all(operations, variables)?;
     let collection = call.collection(&fields)?;
     let database = call.database()?.clone();
     let mut done = blocking(move || Ok(run(&database, &collection, steps, ordered, &options))).await?;
@@ -70,6 +66,16 @@ pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
         last.await?;
     }
     Ok(print(call, &done))
+}
+
+/// All operations; their regular expressions count together, as those of one filter do.
+fn parse_all(operations: ArrayRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Vec<Step>> {
+    let _together = PatternCount::open();
+    operations
+        .iter()
+        .enumerate()
+        .map(|(index, operation)| parse(operation, variables).map_err(|e| e.inside(&format!("operations[{index}]"))))
+        .collect()
 }
 
 /// One operation: an object of one field, which names it.

@@ -142,6 +142,15 @@ fn a_mistake_in_a_bulk_write_names_its_place_and_changes_nothing() {
 }
 
 #[test]
+fn the_patterns_of_a_bulk_write_count_together() {
+    let server = three();
+    let one = |i: usize| format!(r#"{{"deleteMany": {{"filter": {{"s": {{"$regex": "q{i}z"}}}}}}}}"#);
+    let body = |n: usize| format!(r#"{{"operations": [{}]}}"#, (0..n).map(one).collect::<Vec<_>>().join(","));
+    assert_eq!(ask(&server, "bulkWrite", &body(1000))["deletedCount"], 0);
+    assert_eq!(server.post("/v1/db/d/c/bulkWrite", &body(5000)).status, 400);
+}
+
+#[test]
 fn distinct_takes_arrays_apart_one_level() {
     let server = three();
     let sorted = |body: &str| {

@@ -17,8 +17,6 @@ use quarrydb_jsonb::{Builder, JsonbRef, Kind, ObjectRef};
 #[derive(Debug)]
 pub(crate) struct Parser<'c> {
     context: &'c ParseContext<'c>,
-    /// Regular expressions compiled so far: the more, the less room for each.
-    pub(crate) patterns: usize,
     depth: usize,
     /// Inside `$elemMatch`, where the whole document is out of reach.
     pub(crate) in_element: bool,
@@ -47,7 +45,7 @@ pub(crate) fn object<'v>(value: JsonbRef<'v>, place: &Place<'_>, wanted: &str) -
 
 impl<'c> Parser<'c> {
     fn new(context: &'c ParseContext<'c>) -> Self {
-        Self { context, patterns: 0, depth: 0, in_element: false }
+        Self { context, depth: 0, in_element: false }
     }
 
     /// All fields of a filter's object.

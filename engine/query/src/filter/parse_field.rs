@@ -65,8 +65,7 @@ impl Parser<'_> {
     }
 
     pub(crate) fn pattern(&mut self, pattern: &str, options: &str, place: &Place<'_>) -> Result<Pattern, QueryError> {
-        self.patterns += 1;
-        Pattern::compile(pattern, options, self.patterns).map_err(|e| e.at(place))
+        Pattern::compile(pattern, options, crate::pattern_count::PatternCount::next()).map_err(|e| e.at(place))
     }
 
     /// An object of operators, each a condition of its own.
