@@ -16,7 +16,7 @@ use crate::exec::cursor::{Cursor, Document};
 use crate::exec::explain::{self, Explained};
 use crate::exec::find::{self, FindRequest};
 use crate::options::{Deadline, WriteOptions};
-use crate::txn::commit::{create, drop_collections};
+use crate::txn::commit::{create, drop_collections, nothing_to_do};
 use crate::txn::group::Pending;
 use crate::txn::insert::{self, InsertOutcome};
 use crate::txn::modify::{self, DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};
@@ -124,13 +124,16 @@ impl Collection {
         self.core.admit_write(write)?;
         let journaled = self.core.journaled(write);
         let mut order = self.core.order.hold();
-        let Some(state) = self.state() else { return Ok(Pending::ready(false)) };
+        let Some(state) = self.state() else {
+            drop(order);
+            return Ok(nothing_to_do(&self.core, false, journaled));
+        };
         let seq = drop_collections(&self.core, &mut order, &[state], journaled)?;
         drop(order);
         self.core.sealing_changed();
         Ok(match seq {
             Some(seq) => Pending::new(true, &self.core.group, seq, journaled),
-            None => Pending::ready(false),
+            None => nothing_to_do(&self.core, false, journaled),
         })
     }
 

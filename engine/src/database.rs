@@ -17,7 +17,7 @@ use crate::maintain::seal;
 use crate::maintain::worker::Worker;
 use crate::options::{Options, WriteOptions};
 use crate::recovery::{self, Recovered};
-use crate::txn::commit::drop_collections;
+use crate::txn::commit::{drop_collections, nothing_to_do};
 use crate::txn::group::Pending;
 
 /// An open database.
@@ -185,7 +185,7 @@ impl Database {
         core.sealing_changed();
         Ok(match seq {
             Some(seq) => Pending::new(true, &core.group, seq, journaled),
-            None => Pending::ready(false),
+            None => nothing_to_do(core, false, journaled),
         })
     }
 

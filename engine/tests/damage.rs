@@ -204,3 +204,27 @@ fn the_log_cut_at_every_length_of_its_last_record_opens_with_all_earlier_commits
         }
     }
 }
+
+#[test]
+fn what_is_salvaged_is_the_collection_of_a_name_and_not_the_one_that_was_dropped() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let fresh = to.path().join("new");
+    {
+        let options = quarrydb::Options { background: false, ..quarrydb::Options::default() };
+        let db = quarrydb::Database::open_with(from.path(), options).unwrap();
+        let collection = db.collection("test", "again").unwrap();
+        common::insert(&db, &collection, r#"{"_id": 1, "k": 0, "v": 1}"#).unwrap();
+        collection.drop(&quarrydb::WriteOptions::default()).unwrap().wait().unwrap();
+        // Long enough to be in the new database before the log is read.
+        let long = format!("{{\"_id\": 2, \"k\": 0, \"v\": 2, \"pad\": \"{}\"}}", "x".repeat(2 << 20));
+        common::insert(&db, &collection, &long).unwrap();
+        // The manifest and a segment speak for the second; the log still tells of both.
+        db.seal().unwrap();
+        common::insert(&db, &collection, r#"{"_id": 3, "k": 0, "v": 3}"#).unwrap();
+    }
+    let report = quarrydb::salvage(from.path(), &fresh).unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    let db = quarrydb::Database::open(&fresh).unwrap();
+    let found = contents(&db.collection("test", "again").unwrap());
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [(2, (0, 2)), (3, (0, 3))]);
+}

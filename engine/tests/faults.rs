@@ -196,3 +196,29 @@ fn a_wall_clock_that_steps_back_changes_no_order_and_repeats_no_id() {
     sorted.dedup();
     assert_eq!(sorted, ids, "ids grow and none is given twice");
 }
+
+#[test]
+fn a_seal_that_finds_the_disk_full_midway_succeeds_when_there_is_room() {
+    let mut failed = 0;
+    for room in (0..60).map(|step| step * 200) {
+        let (memory, storage) = faulty(3);
+        let db = open_faulty(&storage).unwrap();
+        let collection = db.collection("test", "pieces").unwrap();
+        // One commit of more rows than a segment takes here, so that the seal makes several files.
+        let documents: Vec<_> = (0..40).map(|id| (id, id % 5, id)).collect();
+        let op = Op::Insert(documents);
+        op.on_collection(&db, &collection).unwrap();
+        let mut model = Model::new();
+        op.on_model(&mut model);
+        storage.set(Faults { byte_budget: Some(used(&memory) + room), ..Faults::default() });
+        failed += usize::from(db.seal().is_err());
+        storage.set(Faults::default());
+        db.seal().unwrap_or_else(|e| panic!("room {room}: {e}"));
+        check(&collection, &model, &format!("room {room}"));
+        drop((collection, db));
+        let db = open_faulty(&storage).unwrap();
+        assert!(db.recovered().removed.is_empty(), "room {room}: {:?}", db.recovered().removed);
+        check(&db.collection("test", "pieces").unwrap(), &model, &format!("room {room}, reopened"));
+    }
+    assert!(failed > 3, "the disk was never full midway");
+}

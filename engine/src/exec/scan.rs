@@ -24,7 +24,7 @@ use crate::segment::BlockBuf;
 use crate::tail::Tail;
 
 /// Row blocks in one morsel: about 256 KiB of documents.
-const MORSEL_BLOCKS: u32 = 16;
+const MORSEL_BLOCKS: u32 = 32;
 /// Rows of a tail in one morsel.
 const MORSEL_ROWS: u32 = 1024;
 

@@ -144,7 +144,7 @@ fn files_grow_to_their_usual_length_and_full_ones_are_what_is_kept() {
             log.release(files[0].id).unwrap();
         }
     }
-    assert_eq!(lens[..6], [8, 16, 32, 64, 64, 64]);
+    assert_eq!(lens[..6], [8, 32, 64, 64, 64, 64]);
     assert!(lens[3..].iter().all(|len| *len == 64));
     let names: Vec<String> = storage.list().unwrap().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), 3, "one in use, one spare, and the room for an opening: {names:?}");

@@ -44,7 +44,7 @@ pub struct LogOptions {
     pub database: u64,
     /// Length of a file in bytes; a longer record gets a file of its own.
     pub file_bytes: u64,
-    /// Length of the first file after an opening. Each following is twice as long, up to `file_bytes`, so that a small
+    /// Length of the first file after an opening. Each following is four times as long, up to `file_bytes`, so that a small
     /// database stays small.
     pub first_file_bytes: u64,
     /// How many bytes of released files are kept to be used again.

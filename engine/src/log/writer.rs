@@ -161,11 +161,11 @@ impl Log {
         Ok(())
     }
 
-    /// Whether `prepare_next` has something to do: the current file is half full and none is ready behind it.
+    /// Whether `prepare_next` has something to do: the current file is a quarter full and none is ready behind it.
     #[must_use]
     pub fn wants_next(&self) -> bool {
         let state = self.state.lock();
-        state.next.is_none() && state.offset > state.current.len / 2
+        state.next.is_none() && state.offset > state.current.len / 4
     }
 
     /// Makes the next file ready if that is due, so that no commit has to wait for it. For a background thread.
@@ -184,7 +184,7 @@ impl Log {
     }
 
     fn obtain(&self, pool: &mut Pool, need: u64) -> Result<OpenFile> {
-        let prefer = self.state.lock().current.len.saturating_mul(2);
+        let prefer = self.state.lock().current.len.saturating_mul(4);
         let prefer = prefer.clamp(self.options.first_file_bytes, self.options.file_bytes);
         pool.obtain(BLOCK_BYTES as u64 + need + SLACK_BYTES, prefer).map_err(|error| match error.kind() {
             ErrorKind::OutOfDiskSpace => error,

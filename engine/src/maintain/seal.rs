@@ -2,7 +2,7 @@
 //!
 //! A seal: (1) the log is synced past the tail's last commit, so that no segment outlives half of a transaction;
 //! (2) the tail's rows go to segment files, those that nobody can see any more left out; (3) ends in older segments up
-//! to the same commit go to delete files; (4) the manifest names all of it, atomically, and says up to which commit the
+//! to the same commit go to delete files, segments without a row to be seen go themselves; (4) the manifest names all of it, atomically, and says up to which commit the
 //! collection is sealed; (5) with the order held, ends that came meanwhile are carried over and the segments take the
 //! tail's place; (6) log files that nobody needs are let go. A crash between any two leaves files that nothing names,
 //! which the next opening removes, and log that replays the rest. One seal runs at a time, under the manifest's lock.
@@ -152,7 +152,7 @@ fn write_segments(
     let tail = &frozen.tail;
     let rows_max = core.options.tail_rows_max.clamp(1, ROWS_MAX);
     // What ended before this nobody can see, and no crash can bring back.
-    let horizon = core.snapshots.horizon(core.watermarks()).min(core.watermarks().durable());
+    let (horizons, durable) = (core.snapshots.horizons(core.watermarks()), core.watermarks().durable());
     let mut writer: Option<(SegmentWriter, u32)> = None;
     let mut finished = Vec::new();
     let ended_rows = tail.ends_from(0);
@@ -160,7 +160,7 @@ fn write_segments(
     made.moved = vec![None; tail.rows() as usize];
     for row in (0..tail.rows()).map(RowId::from_raw) {
         let (Some((created, ended)), Some(document)) = (tail.life(row), tail.view(row)) else { continue };
-        if ended.is_some_and(|ended| ended <= horizon) {
+        if ended.is_some_and(|ended| ended <= horizons.from(created).min(durable)) {
             continue;
         }
         let full = |(writer, rows): &(SegmentWriter, u32)| *rows >= rows_max || writer.row_bytes() >= SEGMENT_BYTES_MAX;
@@ -210,6 +210,14 @@ fn install(
 ) -> Result<()> {
     let version = collection.version();
     let up_to = frozen.last_seq;
+    // Segments of which nobody can see a row any more, and no crash can bring one back, go altogether.
+    let horizons = core.snapshots.horizons(core.watermarks());
+    let is_dead = |sealed: &Sealed| {
+        let horizon = horizons.from(sealed.segment.meta().min_seq).min(up_to);
+        sealed.deletes.count_dead_at(horizon) == u64::from(sealed.segment.rows())
+    };
+    let (dead, kept): (Vec<_>, Vec<_>) = version.segments.iter().partition(|sealed| is_dead(sealed));
+    let dead: HashSet<_> = dead.iter().map(|sealed| sealed.segment.meta().id).collect();
     save(core, manifest, Some(&frozen.tail), |next| {
         let Some(entry) = next.collections.iter_mut().find(|c| c.id == collection.id) else { return Ok(()) };
         entry.sealed_seq = up_to;
@@ -217,7 +225,8 @@ fn install(
             let meta = *sealed.segment.meta();
             next.segments.push(SegmentEntry { meta, deletes: None });
         }
-        for sealed in version.segments.iter().chain(&made.segments) {
+        next.segments.retain(|entry| !dead.contains(&entry.meta.id));
+        for sealed in kept.iter().copied().chain(&made.segments) {
             persist_deletes(core, next, sealed, up_to)?;
         }
         Ok(())
@@ -227,6 +236,7 @@ fn install(
         carry_ends(&frozen.tail.ends_from(made.ends), made);
         let mut next = Version::clone(&collection.version());
         next.frozen.retain(|other| !Arc::ptr_eq(&other.tail, &frozen.tail));
+        next.segments.retain(|sealed| !dead.contains(&sealed.segment.meta().id));
         next.segments.append(&mut made.segments.clone());
         collection.install(next);
         collection.set_sealed_seq(up_to);
@@ -235,9 +245,8 @@ fn install(
         }
     }
     // What the manifest has may lose its `Seq`s where no snapshot asks for them: the lists stay short.
-    let horizon = core.snapshots.horizon(core.watermarks()).min(up_to);
     for sealed in &collection.version().segments {
-        sealed.deletes.fold(horizon);
+        sealed.deletes.fold(horizons.oldest().min(up_to));
     }
     core.counters.seals.fetch_add(1, Ordering::Relaxed);
     core.sealing_changed();

@@ -1,7 +1,8 @@
-//! The background threads of a database: one seals, one keeps the log's time. The only file that spawns.
+//! The background threads of a database: one seals, one keeps the log's time, one has its next file ready. The only file
+//! that spawns.
 //!
-//! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, makes the next log file ahead of need, and
-//! notes in an idle log what is durable.
+//! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, and notes in an idle log what is
+//! durable.
 #![allow(clippy::disallowed_methods, reason = "this is the door to threads")]
 
 use std::sync::Arc;
@@ -18,6 +19,10 @@ use crate::options::Durability;
 
 /// How often the ticker looks.
 const TICK: Duration = Duration::from_millis(20);
+/// How often the next log file is looked after while commits come in.
+const BUSY_TICK: Duration = Duration::from_millis(2);
+/// The log is also synced when this much waits for it, so that a file that is full is synced quickly.
+const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 /// In `commit` durability, how soon a write that did not wait for stable storage gets there.
 const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
 /// How long the sealer waits before it tries again after a failure, or looks around unasked.
@@ -39,7 +44,8 @@ impl Worker {
         let mut threads = Vec::new();
         if core.options.background {
             type Body = fn(&Core, &AtomicBool);
-            let bodies: [(&str, Body); 2] = [("quarry-seal", sealer), ("quarry-tick", ticker)];
+            let bodies: [(&str, Body); 3] =
+                [("quarry-seal", sealer), ("quarry-tick", ticker), ("quarry-log", preparer)];
             for (name, body) in bodies {
                 let (of_thread, stopping) = (Arc::clone(core), Arc::clone(&stopping));
                 let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -114,6 +120,7 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
     };
     let tick = interval.clamp(Duration::from_millis(1), TICK);
     let mut since_sync = Duration::ZERO;
+    let mut synced_bytes = 0;
     let mut idle = 0;
     let mut last = core.watermarks().applied();
     while !stopping.load(Ordering::Acquire) {
@@ -122,16 +129,14 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
             continue;
         }
         since_sync += tick;
-        if since_sync >= interval {
+        let bytes = core.group.log().stats().bytes_written;
+        if since_sync >= interval || bytes - synced_bytes > UNSYNCED_BYTES_MAX {
             since_sync = Duration::ZERO;
+            synced_bytes = bytes;
             if core.watermarks().applied() > core.watermarks().durable() {
                 // A failure poisons the group, which every writer is told.
                 let _ = core.group.reach_aside(true);
             }
-        }
-        if core.group.log().wants_next() {
-            // Not having it ready costs time only; a full disk is told to the writer that needs the room.
-            let _ = core.group.log().prepare_next();
         }
         let applied = core.watermarks().applied();
         idle = if applied == last { (idle + 1).min(IDLE_TICKS) } else { 0 };
@@ -143,6 +148,20 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
         if idle >= IDLE_TICKS {
             // Its failure poisons the log, which the next writer is told.
             let _ = core.group.log().mark_durable_if_idle();
+        }
+    }
+}
+
+/// Has the next log file ready before the current one is full: filling one takes as long as many commits.
+fn preparer(core: &Core, stopping: &AtomicBool) {
+    let mut last = core.watermarks().applied();
+    while !stopping.load(Ordering::Acquire) {
+        let applied = core.watermarks().applied();
+        std::thread::sleep(if applied == last { TICK } else { BUSY_TICK });
+        last = applied;
+        if core.group.log().wants_next() {
+            // Not having it ready costs time only; a full disk is told to the writer that needs the room.
+            let _ = core.group.log().prepare_next();
         }
     }
 }

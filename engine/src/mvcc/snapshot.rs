@@ -1,7 +1,7 @@
-//! The snapshots that are open, and the horizon: the oldest `Seq` that anyone may still ask about.
+//! The snapshots that are open, and the horizons: the `Seq`s that anyone may still ask about.
 //!
-//! Versions that ended at or before the horizon are seen by nobody and may be dropped. Taking a snapshot and computing
-//! the horizon happen under one lock, so that none slips between.
+//! A version that begins and ends between two of them is seen by nobody and may be dropped. Taking a snapshot and
+//! reading the horizons happen under one lock, so that none slips between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,16 +34,38 @@ impl Snapshots {
         Snapshot { seq, of: Arc::clone(self) }
     }
 
-    /// The oldest `Seq` that an open snapshot reads at, or that the next one would.
-    pub(crate) fn horizon(&self, watermarks: &Watermarks) -> Seq {
+    /// All that anyone may still read at.
+    pub(crate) fn horizons(&self, watermarks: &Watermarks) -> Horizons {
         let open = self.open.lock();
         let visible = watermarks.visible();
-        open.keys().next().map_or(visible, |&oldest| oldest.min(visible))
+        Horizons { open: open.keys().copied().filter(|&seq| seq < visible).collect(), visible }
     }
 
     /// The number of open snapshots.
     pub(crate) fn count(&self) -> usize {
         self.open.lock().values().map(|&n| n as usize).sum()
+    }
+}
+
+/// The `Seq`s that open snapshots read at, and the oldest that a later one may.
+#[derive(Debug)]
+pub(crate) struct Horizons {
+    /// From the oldest; below `visible`.
+    open: Vec<Seq>,
+    visible: Seq,
+}
+
+impl Horizons {
+    /// The oldest `Seq` at or after `created` that anyone may read at: what was created at `created` and ended at or
+    /// before it is seen by nobody, however old the snapshots are that were there before.
+    pub(crate) fn from(&self, created: Seq) -> Seq {
+        let later = self.open.partition_point(|&seq| seq < created);
+        self.open.get(later).copied().unwrap_or(self.visible)
+    }
+
+    /// The oldest of all.
+    pub(crate) fn oldest(&self) -> Seq {
+        self.from(Seq::default())
     }
 }
 
@@ -81,10 +103,13 @@ mod tests {
         watermarks.reached(Seq::from_raw(9), Some(Seq::from_raw(9)));
         let new = snapshots.take(&watermarks);
         assert_eq!((old.seq().get(), new.seq().get()), (5, 9));
-        assert_eq!(snapshots.horizon(&watermarks).get(), 5);
+        let horizons = snapshots.horizons(&watermarks);
+        assert_eq!(horizons.oldest().get(), 5);
+        let from = [4, 5, 6, 9, 10].map(|created| horizons.from(Seq::from_raw(created)).get());
+        assert_eq!(from, [5, 5, 9, 9, 9], "what the old one does not see it does not keep");
         drop(old);
-        assert_eq!(snapshots.horizon(&watermarks).get(), 9);
+        assert_eq!(snapshots.horizons(&watermarks).oldest().get(), 9);
         drop(new);
-        assert_eq!((snapshots.horizon(&watermarks).get(), snapshots.count()), (9, 0));
+        assert_eq!((snapshots.horizons(&watermarks).oldest().get(), snapshots.count()), (9, 0));
     }
 }

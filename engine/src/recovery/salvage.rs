@@ -54,6 +54,7 @@ pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<SalvageRe
         target,
         names: HashMap::new(),
         sealed: HashMap::new(),
+        next_collection: CollectionId::default(),
         batches: BTreeMap::new(),
         report: SalvageReport::default(),
     };
@@ -70,6 +71,9 @@ struct Salvage {
     names: HashMap<CollectionId, (String, String)>,
     /// Up to which commit the segments speak for a collection.
     sealed: HashMap<CollectionId, Seq>,
+    /// Numbers below were given when the manifest was written: a collection of such a number that it does not name was
+    /// dropped before.
+    next_collection: CollectionId,
     batches: BTreeMap<CollectionId, InsertBatch>,
     report: SalvageReport,
 }
@@ -87,6 +91,7 @@ impl Salvage {
             self.names.insert(entry.id, (entry.db.clone(), entry.name.clone()));
             self.sealed.insert(entry.id, entry.sealed_seq);
         }
+        self.next_collection = manifest.as_ref().map_or(CollectionId::default(), |m| m.next_collection);
         let mut segments = self.segments(storage, manifest.as_ref())?;
         segments.sort_by_key(|entry| entry.meta.id);
         for entry in &segments {
@@ -173,6 +178,11 @@ impl Salvage {
             }
         };
         for op in ops {
+            let id = op.collection();
+            // Another may have its name by now.
+            if id < self.next_collection && !self.sealed.contains_key(&id) {
+                continue;
+            }
             match op {
                 Op::Create { collection, db, name, .. } => {
                     let text = |span: Span| String::from_utf8_lossy(span.of(record.payload)).into_owned();

@@ -1,4 +1,4 @@
-//! Blocks of rows: some 16 KiB that are packed, read and checked as one.
+//! Blocks of rows: some 8 KiB that are packed, read and checked as one.
 //!
 //! Unpacked, a block is the end of each of its rows (u32, counted from the first row's beginning), then the rows: a
 //! row is sliced without looking at the others. The table of blocks is a section of 32 bytes a block:

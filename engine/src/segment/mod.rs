@@ -32,7 +32,7 @@ pub use writer::SegmentWriter;
 /// The most rows one segment holds.
 pub const ROWS_MAX: u32 = 1 << 20;
 /// A block is closed when its rows' bytes reach this.
-pub const BLOCK_BYTES_TARGET: usize = 16 << 10;
+pub const BLOCK_BYTES_TARGET: usize = 8 << 10;
 /// No block reaches over a multiple of this many rows, so that work cut along it shares no block.
 pub const BLOCK_ROWS_MAX: u32 = 4096;
 /// The longest row: a document at its limit and room for what is stored around it.

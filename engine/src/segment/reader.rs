@@ -15,6 +15,7 @@ use crate::ids::{RowId, SegmentId, Seq};
 use crate::io::{File, Section, Storage};
 use crate::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -39,6 +40,11 @@ pub struct Segment {
 struct Blocks {
     first_rows: Vec<u32>,
     entries: Vec<BlockEntry>,
+}
+
+thread_local! {
+    /// Packed bytes of the block that this thread read last, for its room.
+    static PACKED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl Segment {
@@ -244,8 +250,10 @@ impl Segment {
         let block = match self.cache.get(self.meta.id, number) {
             Some(block) => block,
             None => {
-                let (mut packed, mut raw) = (Vec::new(), Vec::new());
-                self.unpack_block(entry, &mut packed, &mut raw)?;
+                let (mut packed, mut raw) = (PACKED.take(), Vec::new());
+                let unpacked = self.unpack_block(entry, &mut packed, &mut raw);
+                PACKED.set(packed);
+                unpacked?;
                 let block = Arc::new(Block { count: rows.end - rows.start, raw });
                 self.cache.insert(self.meta.id, number, Arc::clone(&block));
                 block

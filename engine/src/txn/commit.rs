@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::{Mutex, MutexGuard};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 
+use super::group::Pending;
 use super::payload::{self, Op, RECORD_COMMIT, Span};
 use crate::catalog::CollectionState;
 use crate::core::{Core, closing};
@@ -75,6 +76,16 @@ impl Order {
         self.wall_millis = self.wall_millis.max(core.clock.wall_millis());
         Ok(Commit { core, order: self, seq, journaled })
     }
+}
+
+/// The answer of a write that found nothing to do: it rests on commits that may still wait for the log, as the drop of
+/// the collection. Takes the order, which must not be held.
+pub(crate) fn nothing_to_do<T>(core: &Core, value: T, journaled: bool) -> Pending<T> {
+    let seq = {
+        let _order = core.order.hold();
+        core.watermarks().applied()
+    };
+    Pending::new(value, &core.group, seq, journaled)
 }
 
 /// The error of a commit above `COMMIT_BYTES_MAX`.

@@ -84,7 +84,9 @@ pub(crate) fn insert(
     // Positions in the batch of what has the `_id` of another before it.
     let repeated = repeated(&bytes, &ready);
     if ready.is_empty() {
-        return Ok(Pending::ready(InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors }));
+        // Nothing of it is committed, but the caller may hold a commit before it that this wait has to cover.
+        let outcome = InsertOutcome { payload: None, documents: Vec::new(), inserted: 0, errors };
+        return Ok(Pending::new(outcome, &core.group, core.watermarks().applied(), core.journaled(options)));
     }
     // Documents that were refused left no bytes, those behind an ordered failure are cut off.
     bytes.truncate(ready.last().map_or(0, |last| (last.span.start + last.span.len) as usize));
@@ -289,4 +291,45 @@ pub(crate) fn duplicate(collection: &CollectionState, id: JsonbRef<'_>) -> Error
     });
     let error = Error::new(ErrorKind::DuplicateKey, message);
     if built.is_ok() { error.with_details(details.take()) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::io::{ManualClock, MemoryStorage};
+    use crate::{Database, Options};
+
+    fn insert(db: &Database, ids: impl IntoIterator<Item = u32>, ordered: bool) -> InsertOutcome {
+        let mut batch = InsertBatch::new(db);
+        for id in ids {
+            let text = format!("{{\"_id\": {id}, \"text\": \"{}\"}}", "x".repeat(1000));
+            batch.push_text(text.as_bytes()).expect("a document");
+        }
+        let collection = db.collection("test", "held").expect("a name");
+        collection.insert_batch(batch, ordered, &WriteOptions::default()).and_then(Pending::wait).expect("room")
+    }
+
+    #[test]
+    fn what_is_refused_is_neither_stored_nor_held() {
+        let options = Options { background: false, ..Options::default() };
+        let storage = Arc::new(MemoryStorage::new());
+        let db = Database::open_on(storage, Arc::new(ManualClock::new(1)), options).expect("a new database");
+        assert_eq!(insert(&db, 0..100, false).inserted, 100);
+        // All but one are stored already, or stand in the batch before.
+        for (ids, new) in [((0..101).collect::<Vec<u32>>(), 100), (vec![200; 50], 0)] {
+            let outcome = insert(&db, ids.clone(), false);
+            let payload = outcome.payload.as_ref().expect("one goes in");
+            assert!(payload.len() < 1200, "{} bytes are held", payload.len());
+            assert_eq!((outcome.inserted, outcome.errors.len()), (1, ids.len() - 1));
+            let went: Vec<_> = outcome.ids().map(|(index, id)| (index, id.as_i64())).collect();
+            assert_eq!(went, [(new, Some(i64::from(ids[new])))]);
+        }
+        let outcome = insert(&db, [300, 301, 5, 302, 302], true);
+        let failures: Vec<_> = outcome.errors.iter().map(|e| (e.index, e.error.kind())).collect();
+        assert_eq!((outcome.inserted, failures), (2, vec![(2, ErrorKind::DuplicateKey)]));
+        let outcome = insert(&db, [400, 401, 400, 402], true);
+        assert_eq!((outcome.inserted, outcome.errors.len(), outcome.errors[0].index), (2, 1, 2));
+    }
 }

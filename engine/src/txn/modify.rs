@@ -9,7 +9,7 @@ use quarrydb_jsonb::JsonbBuf;
 use quarrydb_query::update::ApplyContext;
 use quarrydb_query::{Filter, Sort, Update};
 
-use super::commit::Order;
+use super::commit::{Order, nothing_to_do};
 use super::group::Pending;
 use super::writing::{Choice, Deleting, Done, Updating, Writing};
 use crate::catalog::CollectionState;
@@ -151,12 +151,12 @@ fn run_update(
     let mut collection = match (found, request.upsert) {
         (Some(collection), _) => collection,
         (None, true) => open()?,
-        (None, false) => return Ok(Pending::ready(Done::default())),
+        (None, false) => return Ok(nothing_to_do(core, Done::default(), journaled)),
     };
     loop {
         if collection.is_dropped() {
             if !request.upsert {
-                return Ok(Pending::ready(Done::default()));
+                return Ok(nothing_to_do(core, Done::default(), journaled));
             }
             collection = open()?;
         }
@@ -203,7 +203,8 @@ fn run_delete(
     keep: bool,
 ) -> Result<Pending<Done>> {
     core.admit_write(options)?;
-    let Some(collection) = collection else { return Ok(Pending::ready(Done::default())) };
+    let journaled = core.journaled(options);
+    let Some(collection) = collection else { return Ok(nothing_to_do(core, Done::default(), journaled)) };
     let choice = Choice {
         filter: &request.filter,
         many: request.many,
@@ -211,11 +212,10 @@ fn run_delete(
         deadline: options.deadline,
         keep,
     };
-    let journaled = core.journaled(options);
     let writing = Writing { core, collection: &collection, choice: &choice, act: &Deleting, journaled };
     Ok(match writing.run(None)? {
         Some((done, seq)) => Pending::new(done, &core.group, seq, journaled),
         // Dropped meanwhile: there is nothing left to delete.
-        None => Pending::ready(Done::default()),
+        None => nothing_to_do(core, Done::default(), journaled),
     })
 }

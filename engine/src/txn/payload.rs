@@ -83,6 +83,20 @@ pub(crate) enum Op {
     },
 }
 
+impl Op {
+    /// The collection that it is about.
+    #[must_use]
+    pub(crate) fn collection(&self) -> CollectionId {
+        match *self {
+            Self::Insert { collection, .. }
+            | Self::Update { collection, .. }
+            | Self::Delete { collection, .. }
+            | Self::Create { collection, .. }
+            | Self::Drop { collection } => collection,
+        }
+    }
+}
+
 const OP_INSERT: u8 = 1;
 const OP_UPDATE: u8 = 2;
 const OP_DELETE: u8 = 3;

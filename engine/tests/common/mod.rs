@@ -157,7 +157,11 @@ impl Op {
 
     /// The same on a collection.
     pub fn on_collection(&self, db: &Database, collection: &Collection) -> Result<()> {
-        let write = WriteOptions::default();
+        self.write_to(db, collection, &WriteOptions::default())
+    }
+
+    /// The same with a write's own options.
+    pub fn write_to(&self, db: &Database, collection: &Collection, write: &WriteOptions) -> Result<()> {
         let id_is = |id: &i64| filter(&format!("{{\"_id\": {id}}}"));
         let k_is = |k: &i64| filter(&format!("{{\"k\": {k}}}"));
         match self {
@@ -166,32 +170,32 @@ impl Op {
                 for (id, k, v) in documents {
                     batch.push_text(format!("{{\"k\": {k}, \"_id\": {id}, \"v\": {v}}}").as_bytes()).unwrap();
                 }
-                collection.insert_batch(batch, false, &write)?.wait()?;
+                collection.insert_batch(batch, false, write)?.wait()?;
             }
             Self::IncOne(id) => {
                 let request = UpdateRequest::one(id_is(id), update(r#"{"$inc": {"v": 1}}"#));
-                collection.update(&request, &write)?.wait()?;
+                collection.update(&request, write)?.wait()?;
             }
             Self::IncMany(k) => {
                 let request = UpdateRequest::many(k_is(k), update(r#"{"$inc": {"v": 1}}"#));
-                collection.update(&request, &write)?.wait()?;
+                collection.update(&request, write)?.wait()?;
             }
             Self::Upsert(id, k) => {
                 let change = update(&format!("{{\"$inc\": {{\"v\": 10}}, \"$setOnInsert\": {{\"k\": {k}}}}}"));
                 let mut request = UpdateRequest::one(id_is(id), change);
                 request.upsert = true;
-                collection.update(&request, &write)?.wait()?;
+                collection.update(&request, write)?.wait()?;
             }
             Self::Replace(id, k) => {
                 let replacement = value(&format!("{{\"k\": {k}, \"v\": -1}}"));
                 let change = Update::parse_replacement(replacement.view(), &ParseContext::new("replacement")).unwrap();
-                collection.update(&UpdateRequest::one(id_is(id), change), &write)?.wait()?;
+                collection.update(&UpdateRequest::one(id_is(id), change), write)?.wait()?;
             }
             Self::DeleteOne(id) => {
-                collection.delete(&DeleteRequest::one(id_is(id)), &write)?.wait()?;
+                collection.delete(&DeleteRequest::one(id_is(id)), write)?.wait()?;
             }
             Self::DeleteMany(k) => {
-                collection.delete(&DeleteRequest::many(k_is(k)), &write)?.wait()?;
+                collection.delete(&DeleteRequest::many(k_is(k)), write)?.wait()?;
             }
         }
         Ok(())
