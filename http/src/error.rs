@@ -69,7 +69,7 @@ impl ApiError {
 
     /// 501: says what is not there.
     pub(crate) fn not_implemented(what: &str) -> Self {
-        let message = format!("{what} is not built yet in this version of QuarryDB");
+        let message = format!("not built yet in this version of QuarryDB: {what}");
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", Some(238), message)
     }
 

@@ -129,7 +129,8 @@ fn admit(app: &App, peer: SocketAddr, request: &Request<Incoming>, verdict: &mut
         None => {
             let why = if sent.is_some() { "the access key is not known here" } else { "no access key was sent" };
             metrics::add(&app.metrics.auth_failures, 1);
-            if app.failures.failed(peer.ip(), why) {
+            // Who sends no key guesses none: that is 401 however often.
+            if app.failures.failed(peer.ip(), why) && sent.is_some() {
                 return Err(ApiError::too_many_requests("too many attempts without a valid access key: wait a little"));
             }
             let message = format!("{why}: send `Authorization: Bearer KEY`, made by `quarrydb key add`");

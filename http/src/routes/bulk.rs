@@ -11,7 +11,7 @@ use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef};
 use quarrydb_query::{PatternCount, Update};
 
 use super::write::parse_update;
-use super::{Call, blocking, context, filter, sort};
+use super::{Call, blocking, context, filter_with, sort};
 use crate::answer;
 use crate::error::{ApiError, Result};
 use crate::fields::Fields;
@@ -99,19 +99,19 @@ fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Ste
             let update = fields.required("update").map_err(within)?;
             let update =
                 parse_update(update, fields.array("arrayFilters").map_err(within)?, variables).map_err(within)?;
-            Step::Update(Box::new(update_request(&fields, update, name == "updateMany").map_err(within)?))
+            Step::Update(Box::new(update_request(&fields, variables, update, name == "updateMany").map_err(within)?))
         }
         "replaceOne" => {
             let fields = Fields::new(entry.value, name, &REPLACE, &[]).map_err(within)?;
             let replacement = fields.required("replacement").map_err(within)?;
             let replacement = Update::parse_replacement(replacement, &context("replacement", None));
             let replacement = replacement.map_err(|e| within(e.into()))?;
-            Step::Update(Box::new(update_request(&fields, replacement, false).map_err(within)?))
+            Step::Update(Box::new(update_request(&fields, variables, replacement, false).map_err(within)?))
         }
         "deleteOne" | "deleteMany" => {
             let fields = Fields::new(entry.value, name, &DELETE, &[]).map_err(within)?;
             fields.check_hint().map_err(within)?;
-            let mut request = DeleteRequest::one(filter(&fields).map_err(within)?);
+            let mut request = DeleteRequest::one(filter_with(&fields, variables).map_err(within)?);
             request.many = name == "deleteMany";
             Step::Delete(Box::new(request))
         }
@@ -126,9 +126,14 @@ fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Ste
     Ok(step)
 }
 
-fn update_request(fields: &Fields<'_>, update: Update, many: bool) -> Result<UpdateRequest> {
+fn update_request(
+    fields: &Fields<'_>,
+    variables: Option<JsonbRef<'_>>,
+    update: Update,
+    many: bool,
+) -> Result<UpdateRequest> {
     fields.check_hint()?;
-    let mut request = UpdateRequest::one(filter(fields)?, update);
+    let mut request = UpdateRequest::one(filter_with(fields, variables)?, update);
     request.many = many;
     request.upsert = fields.bool("upsert", false)?;
     request.sort = sort(fields)?;

@@ -330,7 +330,14 @@ fn now_ms() -> i64 {
 /// # Errors
 /// 400 with the place in it.
 pub(crate) fn filter(fields: &Fields<'_>) -> Result<Filter> {
-    let variables = fields.object("let")?;
+    filter_with(fields, fields.object("let")?)
+}
+
+/// The same with variables from elsewhere: an operation of bulkWrite has those of the whole body.
+///
+/// # Errors
+/// 400 with the place in it.
+pub(crate) fn filter_with(fields: &Fields<'_>, variables: Option<JsonbRef<'_>>) -> Result<Filter> {
     match fields.object("filter")? {
         Some(value) => Ok(Filter::parse(value, &context("filter", variables))?),
         None => Ok(Filter::everything()),

@@ -56,6 +56,8 @@ fn failed_attempts_are_slowed_and_valid_keys_are_not() {
         .map(|i| server.request("GET", "/v1/db", &[("Authorization", &format!("Bearer wrong-{i}"))], b"").status)
         .collect();
     assert_eq!((statuses[0], statuses[39]), (401, 429));
+    // A request without a key guesses none: it is told what is missing, however many there were.
+    assert_eq!(server.get("/v1/db").error(401), "Unauthorized");
     server.request("GET", "/v1/db", &[("Authorization", &format!("Bearer {admin}"))], b"").expect(200);
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod api_examples;
+mod bulk;
 mod cli;
 mod common;
 mod connections;
