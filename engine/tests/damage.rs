@@ -228,3 +228,49 @@ fn what_is_salvaged_is_the_collection_of_a_name_and_not_the_one_that_was_dropped
     let found = contents(&db.collection("test", "again").unwrap());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [(2, (0, 2)), (3, (0, 3))]);
 }
+
+#[test]
+fn a_log_file_that_is_lost_after_a_quiet_moment_is_missed_also_without_a_clean_end() {
+    let storage = MemoryStorage::new();
+    let db = open(
+        &storage,
+        quarrydb::Options { background: true, tail_rows_max: 100_000, log_bytes_max: 1 << 20, ..small() },
+    )
+    .unwrap();
+    let collection = db.collection("test", "damage").unwrap();
+    // Enough for several log files, none of them sealed.
+    for i in 0..60 {
+        common::Op::Insert((0..20).map(|j| (i * 20 + j, 1, i)).collect()).on_collection(&db, &collection).unwrap();
+    }
+    let logs = |storage: &MemoryStorage| -> Vec<String> {
+        files(storage)
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| name.ends_with(".qlog") && name.starts_with("log-"))
+            .collect()
+    };
+    let mut tries = 0;
+    loop {
+        let left = storage.crash(u64::MAX);
+        let refused = |damage: &dyn Fn(&MemoryStorage, &str)| {
+            logs(&left)
+                .iter()
+                .filter(|name| {
+                    let damaged = left.crash(u64::MAX);
+                    damage(&damaged, name);
+                    open(&damaged, small()).is_err_and(|e| e.kind() == ErrorKind::Corrupt)
+                })
+                .count()
+        };
+        let used = logs(&left).iter().filter(|name| left.bytes(name).unwrap().iter().any(|b| *b != 0)).count();
+        assert!(used > 1, "several files hold commits");
+        let gone = refused(&|storage, name| storage.remove(name).unwrap());
+        let emptied = refused(&|storage, name| storage.put(name, &[]));
+        if gone == used && emptied == used {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 400, "of {used} files {gone} are missed when gone, {emptied} when emptied");
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+}

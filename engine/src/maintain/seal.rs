@@ -101,6 +101,25 @@ pub(crate) fn close(core: &Core) -> Result<()> {
     Ok(())
 }
 
+/// Has the manifest say up to where the log is durable, so that a log file that is lost later is missed. Nothing is
+/// waited for: where a seal is under way it says so itself.
+///
+/// # Errors
+/// When the manifest cannot be written; it then says what it said before.
+pub(crate) fn note_durable(core: &Core) -> Result<()> {
+    let Some(mut manifest) = core.manifest.try_lock() else { return Ok(()) };
+    let (store, current) = &mut *manifest;
+    store.check()?;
+    let durable_at_least = core.watermarks().durable();
+    if current.durable_at_least < durable_at_least {
+        let generation = current.generation + 1;
+        let next = Manifest { generation, durable_at_least, clean_end: None, ..current.clone() };
+        store.save(&next)?;
+        *current = next;
+    }
+    Ok(())
+}
+
 /// Waits until everything up to `seq` is on stable storage.
 fn durable(core: &Core, seq: Seq) -> Result<()> {
     Pending::new((), &core.group, seq, true).wait()

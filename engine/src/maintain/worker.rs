@@ -148,6 +148,8 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
         if idle >= IDLE_TICKS {
             // Its failure poisons the log, which the next writer is told.
             let _ = core.group.log().mark_durable_if_idle();
+            // What it would have said is a help after damage alone.
+            let _ = seal::note_durable(core);
         }
     }
 }
@@ -155,6 +157,7 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
 /// Has the next log file ready before the current one is full: filling one takes as long as many commits.
 fn preparer(core: &Core, stopping: &AtomicBool) {
     let mut last = core.watermarks().applied();
+    let mut files = core.group.log().stats().files;
     while !stopping.load(Ordering::Acquire) {
         let applied = core.watermarks().applied();
         std::thread::sleep(if applied == last { TICK } else { BUSY_TICK });
@@ -162,6 +165,12 @@ fn preparer(core: &Core, stopping: &AtomicBool) {
         if core.group.log().wants_next() {
             // Not having it ready costs time only; a full disk is told to the writer that needs the room.
             let _ = core.group.log().prepare_next();
+        }
+        let begun = core.group.log().stats().files;
+        if begun != files {
+            files = begun;
+            // A new file has begun, so the one before it is durable. Said as a help after damage alone.
+            let _ = seal::note_durable(core);
         }
     }
 }
