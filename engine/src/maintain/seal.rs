@@ -13,14 +13,15 @@ use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::id_hash;
 
+use super::rows::RowsWriter;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::ids::{CollectionId, LogFileId, RowId, SegmentId, Seq};
-use crate::limits::{ROWS_MAX, SEGMENT_BYTES_MAX};
+use crate::limits::ROWS_MAX;
 use crate::manifest::{CollectionEntry, DeleteFileRef, Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Frozen, Sealed, Version};
-use crate::segment::{Deletes, Segment, SegmentWriter, delete_file_name, segment_file_name};
+use crate::segment::{Deletes, Segment, delete_file_name, segment_file_name};
 use crate::tail::Tail;
 use crate::txn::commit::freeze;
 use crate::txn::group::Pending;
@@ -172,7 +173,7 @@ fn write_segments(
     let rows_max = core.options.tail_rows_max.clamp(1, ROWS_MAX);
     // What ended before this nobody can see, and no crash can bring back.
     let (horizons, durable) = (core.snapshots.horizons(core.watermarks()), core.watermarks().durable());
-    let mut writer: Option<(SegmentWriter, u32)> = None;
+    let mut writer: Option<RowsWriter> = None;
     let mut finished = Vec::new();
     let ended_rows = tail.ends_from(0);
     made.ends = ended_rows.len();
@@ -182,24 +183,21 @@ fn write_segments(
         if ended.is_some_and(|ended| ended <= horizons.from(created).min(durable)) {
             continue;
         }
-        let full = |(writer, rows): &(SegmentWriter, u32)| *rows >= rows_max || writer.row_bytes() >= SEGMENT_BYTES_MAX;
-        if writer.as_ref().is_some_and(full) {
-            finished.extend(writer.take().map(|(writer, _)| writer.finish()).transpose()?);
+        if writer.as_ref().is_some_and(|writer| writer.is_full(rows_max)) {
+            finished.extend(writer.take().map(RowsWriter::finish).transpose()?);
         }
-        let (writer, rows) = match &mut writer {
+        let writer = match &mut writer {
             Some(writer) => writer,
             none => {
                 let id = *next_id;
                 *next_id = id.next();
-                let new = SegmentWriter::create(Arc::clone(&core.storage), id, collection)?;
-                none.insert((new, 0))
+                none.insert(RowsWriter::create(core, id, collection)?)
             }
         };
-        writer.push(created, id_hash(id_of(document)), document.as_bytes())?;
-        made.moved[row.get() as usize] = Some((finished.len() as u32, RowId::from_raw(*rows)));
-        *rows += 1;
+        let moved = writer.push(created, id_hash(id_of(document)), document)?;
+        made.moved[row.get() as usize] = Some((finished.len() as u32, moved));
     }
-    finished.extend(writer.take().map(|(writer, _)| writer.finish()).transpose()?);
+    finished.extend(writer.take().map(RowsWriter::finish).transpose()?);
     for meta in finished {
         core.counters.sealed_bytes.fetch_add(meta.file_bytes, Ordering::Relaxed);
         let segment = Segment::open(&*core.storage, meta, Arc::clone(&core.cache))?;
