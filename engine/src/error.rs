@@ -175,7 +175,20 @@ impl From<quarrydb_query::QueryError> for Error {
         let name = error.name();
         let code = error.code();
         let message = error.to_string();
-        Self { code: Some(code), name: name.to_owned().into(), ..Self::new(ErrorKind::InvalidInput, message) }
+        let made =
+            Self { code: Some(code), name: name.to_owned().into(), ..Self::new(ErrorKind::InvalidInput, message) };
+        if error.place().is_empty() {
+            return made;
+        }
+        let mut details = quarrydb_jsonb::Builder::new();
+        details.begin_object();
+        details.field("place");
+        details.string(error.place());
+        match details.end_object() {
+            Ok(()) => made.with_details(details.take()),
+            // One name cannot stand twice.
+            Err(_) => made,
+        }
     }
 }
 

@@ -64,7 +64,15 @@ impl ApiError {
 
     /// 400 `TypeMismatch`: which field, what was wanted, what was there.
     pub(crate) fn wrong_type(field: &str, wanted: &str, found: JsonbRef<'_>) -> Self {
-        Self::bad("TypeMismatch", 14, format!("{field} must be {wanted}, not {}", answer::kind_name(found)))
+        let fault =
+            Self::bad("TypeMismatch", 14, format!("{field} must be {wanted}, not {}", answer::kind_name(found)));
+        // Words in the place of a name (`the body`) are no place.
+        if field.contains(' ') { fault } else { fault.at(field) }
+    }
+
+    /// The same with the place in the body where it was found.
+    pub(crate) fn at(self, place: &str) -> Self {
+        self.field("place", &answer::quoted(place))
     }
 
     /// 501: says what is not there.
@@ -146,8 +154,11 @@ impl ApiError {
         if !details.starts_with(PLACE) || after == Some(b'"') {
             return self.within(part);
         }
+        let place = details.get(PLACE.len()..).unwrap_or_default();
+        let begins_with_place =
+            place.split(|b| *b == b'"').next().is_some_and(|p| self.0.message.as_bytes().starts_with(p));
         details.splice(PLACE.len()..PLACE.len(), format!("{part}.").into_bytes());
-        self.0.message = format!("{part}.{}", self.0.message);
+        self.0.message = format!("{part}{}{}", if begins_with_place { "." } else { ": " }, self.0.message);
         self
     }
 
@@ -283,7 +294,9 @@ impl From<quarrydb::Error> for ApiError {
 
 impl From<QueryError> for ApiError {
     fn from(e: QueryError) -> Self {
-        Self::bad(e.name().to_owned(), e.code(), e.to_string()).field("place", &answer::quoted(e.place()))
+        let error = Self::bad(e.name().to_owned(), e.code(), e.to_string());
+        // What goes wrong on a document has no place in the body.
+        if e.place().is_empty() { error } else { error.at(e.place()) }
     }
 }
 

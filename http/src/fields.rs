@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
             if !taken.contains(&name) && !EVERYWHERE.contains(&name) && !further.contains(&name) {
                 let known: Vec<&str> = taken.iter().chain(&EVERYWHERE).chain(further).copied().collect();
                 let message = format!("{operation} takes no field {name:?}: it takes {}", known.join(", "));
-                return Err(ApiError::bad("IDLUnknownField", 40415, message));
+                return Err(ApiError::bad("IDLUnknownField", 40415, message).at(name));
             }
         }
         Ok(Self { object })
@@ -104,7 +104,9 @@ impl<'a> Fields<'a> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let n = whole(name, value)?;
         let count = u64::try_from(n);
-        count.map(Some).map_err(|_| ApiError::bad("Location51024", 51024, format!("{name} must be 0 or more, not {n}")))
+        count
+            .map(Some)
+            .map_err(|_| ApiError::bad("Location51024", 51024, format!("{name} must be 0 or more, not {n}")).at(name))
     }
 
     /// When the operation must end: `maxTimeMS`, else what the server is set to.
@@ -117,7 +119,10 @@ impl<'a> Fields<'a> {
         match u64::try_from(ms) {
             Ok(0) => Ok(default.map(Deadline::after)),
             Ok(n) if ms <= MAX_TIME_MS_MAX => Ok(Some(Deadline::after(Duration::from_millis(n)))),
-            _ => Err(ApiError::bad_value(format!("maxTimeMS must be from 0 to {MAX_TIME_MS_MAX}, not {ms}"))),
+            _ => {
+                let message = format!("maxTimeMS must be from 0 to {MAX_TIME_MS_MAX}, not {ms}");
+                Err(ApiError::bad_value(message).at("maxTimeMS"))
+            }
         }
     }
 
@@ -141,7 +146,8 @@ impl<'a> Fields<'a> {
                 }
                 other => {
                     let message = format!("writeConcern takes no field {other:?}: it takes j, w, wtimeout");
-                    return Err(ApiError::bad("IDLUnknownField", 40415, message));
+                    let place = format!("writeConcern.{other}");
+                    return Err(ApiError::bad("IDLUnknownField", 40415, message).at(&place));
                 }
             }
         }
@@ -168,19 +174,19 @@ impl<'a> Fields<'a> {
         quarrydb_jsonb::print(hint, quarrydb_jsonb::Style::Relaxed, &mut text);
         let message =
             format!("hint {} names no index of this collection: _id_ is there", String::from_utf8_lossy(&text));
-        Err(ApiError::bad_value(message))
+        Err(ApiError::bad_value(message).at("hint"))
     }
 }
 
 /// 400 for a field that is not there.
 pub(crate) fn missing(name: &str) -> ApiError {
-    ApiError::bad("IDLFailedToParse", 40414, format!("the field {name:?} is missing"))
+    ApiError::bad("IDLFailedToParse", 40414, format!("the field {name:?} is missing")).at(name)
 }
 
 /// A whole number of any numeric type.
 fn whole(name: &str, value: JsonbRef<'_>) -> Result<i64> {
     let fraction = |text: String| {
-        ApiError::bad("FailedToParse", 9, format!("{name} must be a whole number of 64 bits, not {text}"))
+        ApiError::bad("FailedToParse", 9, format!("{name} must be a whole number of 64 bits, not {text}")).at(name)
     };
     match value.value() {
         Value::Int32(n) => Ok(i64::from(n)),
@@ -198,12 +204,13 @@ fn check_w(w: JsonbRef<'_>) -> Result<()> {
         Value::String("majority") => Ok(()),
         Value::String(other) => {
             let message = format!("writeConcern.w {other:?}: this server knows \"majority\", 0 and 1");
-            Err(ApiError::bad("UnknownReplWriteConcern", 79, message))
+            Err(ApiError::bad("UnknownReplWriteConcern", 79, message).at("writeConcern.w"))
         }
         _ => match whole("writeConcern.w", w)? {
             0 | 1 => Ok(()),
             n => {
-                Err(ApiError::bad_value(format!("writeConcern.w {n}: this server is one member: \"majority\", 0 or 1")))
+                let message = format!("writeConcern.w {n}: this server is one member: \"majority\", 0 or 1");
+                Err(ApiError::bad_value(message).at("writeConcern.w"))
             }
         },
     }

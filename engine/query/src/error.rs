@@ -67,6 +67,15 @@ impl QueryError {
         self
     }
 
+    /// The same at a place that is written out already.
+    #[must_use]
+    pub(crate) fn at_written(mut self, place: &str) -> Self {
+        if self.0.place.is_empty() {
+            place.clone_into(&mut self.0.place);
+        }
+        self
+    }
+
     /// What was found and what is wanted, without the place.
     #[must_use]
     pub fn message(&self) -> &str {

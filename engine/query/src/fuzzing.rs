@@ -2,25 +2,30 @@
 //!
 //! Takes any bytes; panics where a promise is broken.
 
+use crate::expr::Expression;
 use crate::{Distinct, Filter, ParseContext, Projection, Sort, Update};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, parse, validate};
 
 /// Any JSON text is answered by every parser.
 ///
 /// # Panics
-/// Where an error has no words or no number.
+/// Where an error has no words, no number or no place.
 pub fn fuzz_query_parse(text: &[u8]) {
     let Ok(value) = parse(text) else { return };
     let value = value.view();
     let errors = [
-        Filter::parse(value, &ParseContext::new("filter")).err(),
-        Sort::parse(value, &ParseContext::new("sort")).err(),
-        Projection::parse(value, &ParseContext::new("projection")).err(),
-        Distinct::parse(value, &ParseContext::new("key")).err(),
-        Update::parse(value, None, &ParseContext::new("update")).err(),
+        ("filter", Filter::parse(value, &ParseContext::new("filter")).err()),
+        ("sort", Sort::parse(value, &ParseContext::new("sort")).err()),
+        ("projection", Projection::parse(value, &ParseContext::new("projection")).err()),
+        ("key", Distinct::parse(value, &ParseContext::new("key")).err()),
+        ("update", Update::parse(value, None, &ParseContext::new("update")).err()),
+        ("expression", Expression::parse(value, &ParseContext::new("expression")).err()),
+        ("replacement", Update::parse_replacement(value, &ParseContext::new("replacement")).err()),
     ];
-    for error in errors.into_iter().flatten() {
+    for (field, error) in errors {
+        let Some(error) = error else { continue };
         assert!(!error.message().is_empty() && error.code() != 0, "{error:?}");
+        assert!(error.place().starts_with(field), "{error:?} has the place {:?}", error.place());
     }
 }
 

@@ -27,7 +27,11 @@ fn outcome(expression: &str, document: &str) -> String {
     let document = json(document);
     let expression = json(expression);
     let context = ParseContext::new("expression").with_now(NOW_MS);
-    let value = Expression::parse(expression.view(), &context).and_then(|e| e.value(document.view(), BUDGET));
+    let parsed = Expression::parse(expression.view(), &context);
+    if let Err(e) = &parsed {
+        assert!(e.place().starts_with("expression"), "{e:?} has the place {:?}", e.place());
+    }
+    let value = parsed.and_then(|e| e.value(document.view(), BUDGET));
     match value {
         Ok(Some(value)) => text(&value),
         Ok(None) => "missing".to_owned(),

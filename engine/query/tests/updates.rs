@@ -25,7 +25,12 @@ fn context() -> ParseContext<'static> {
 
 fn parse_update(update: &str, filters: Option<&str>) -> Result<Update, QueryError> {
     let filters = filters.map(json);
-    Update::parse(json(update).view(), filters.as_ref().map(JsonbBuf::view), &context())
+    let parsed = Update::parse(json(update).view(), filters.as_ref().map(JsonbBuf::view), &context());
+    if let Err(e) = &parsed {
+        let placed = e.place().starts_with("update") || e.place().starts_with("arrayFilters");
+        assert!(placed, "{e:?} has the place {:?}", e.place());
+    }
+    parsed
 }
 
 fn filter(text: &str) -> Filter {

@@ -53,7 +53,7 @@ pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
         return Err(ApiError::wrong_type("operations", "an array of operations", value));
     };
     if operations.is_empty() {
-        return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation"));
+        return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation").at("operations"));
     }
     let ordered = fields.bool("ordered", true)?;
     let options = call.write_options(&fields)?;
@@ -120,7 +120,7 @@ fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Ste
                 "{other:.60?} is no operation of bulkWrite: insertOne, updateOne, updateMany, replaceOne, deleteOne and \
                  deleteMany are"
             );
-            return Err(ApiError::bad("UnknownOperator", 2, message));
+            return Err(ApiError::bad("UnknownOperator", 2, message).at(other));
         }
     };
     Ok(step)

@@ -123,7 +123,7 @@ fn check_shape(body: &[u8], field: &str, documents: usize) -> Result<()> {
     match value.map(JsonbRef::kind) {
         None if documents == 0 => Err(fields::missing(field)),
         Some(Kind::Array) if documents == 0 => {
-            Err(ApiError::bad("InvalidLength", 16, "documents must hold at least one document"))
+            Err(ApiError::bad("InvalidLength", 16, "documents must hold at least one document").at("documents"))
         }
         // A document that is bad in itself does not parse here: its own error is what the answer says.
         None => Ok(()),

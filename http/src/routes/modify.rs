@@ -87,7 +87,8 @@ fn wants_after(fields: &Fields<'_>) -> Result<bool> {
         None | Some((_, Some("before"))) => Ok(false),
         Some((_, Some("after"))) => Ok(true),
         Some((_, Some(other))) => {
-            Err(ApiError::bad_value(format!("returnDocument must be \"before\" or \"after\", not {other:.60?}")))
+            let message = format!("returnDocument must be \"before\" or \"after\", not {other:.60?}");
+            Err(ApiError::bad_value(message).at("returnDocument"))
         }
         Some((value, None)) => Err(ApiError::wrong_type("returnDocument", "\"before\" or \"after\"", value)),
     }

@@ -40,6 +40,39 @@ fn what_is_not_built_says_so_after_checking_the_request() {
 }
 
 #[test]
+fn each_mistake_in_a_body_names_its_place() {
+    let server = Server::start();
+    for (operation, body, place) in [
+        ("find", r#"{"filter": {"$or": [{}, {}, {"age": {"$in": 5}}]}}"#, "filter.$or[2].age.$in"),
+        ("find", r#"{"filter": {"b": 1}, "hint": "nope"}"#, "hint"),
+        ("find", r#"{"hint": 5}"#, "hint"),
+        ("find", r#"{"filter": {"x": 1}, "projection": {"a.$": 1}}"#, "projection.a.$"),
+        ("find", r#"{"limit": -1}"#, "limit"),
+        ("find", r#"{"skip": 1.5}"#, "skip"),
+        ("find", r#"{"limt": 5}"#, "limt"),
+        ("find", r#"{"maxTimeMS": -5}"#, "maxTimeMS"),
+        ("find", r#"{"sort": {"a": 7}}"#, "sort.a"),
+        ("distinct", r#"{}"#, "key"),
+        ("insertMany", r#"{"documents": []}"#, "documents"),
+        ("updateOne", r#"{"filter": {}, "update": {"$set": {"a": 1}}, "writeConcern": {"w": 7}}"#, "writeConcern.w"),
+        ("updateOne", r#"{"filter": {}, "update": {"$push": {"v": {"$each": 5}}}}"#, "update.$push.v.$each"),
+        ("updateOne", r#"{"filter": {}}"#, "update"),
+        ("findOneAndUpdate", r#"{"update": {"$set": {"a": 1}}, "returnDocument": "later"}"#, "returnDocument"),
+        ("bulkWrite", r#"{"operations": []}"#, "operations"),
+        ("bulkWrite", r#"{"operations": [{"frobnicate": {}}]}"#, "operations[0].frobnicate"),
+        ("bulkWrite", r#"{"operations": [{"deleteOne": {"hint": "x"}}]}"#, "operations[0].deleteOne.hint"),
+        ("bulkWrite", r#"{"operations": [{"insertOne": {}}]}"#, "operations[0].insertOne.document"),
+    ] {
+        let answer = server.post(&format!("/v1/db/d/c/{operation}"), body).expect(400);
+        assert_eq!(answer["place"], place, "{operation} {body}: {answer}");
+    }
+    // What goes wrong on a document has none.
+    server.post("/v1/db/d/c/insertOne", r#"{"document": {"_id": 1, "a": "x"}}"#).expect(201);
+    let answer = server.post("/v1/db/d/c/updateOne", r#"{"update": {"$inc": {"a": 1}}}"#).json();
+    assert!(answer["code"] == 14 && answer.get("place").is_none(), "{answer}");
+}
+
+#[test]
 fn a_typo_in_an_option_never_returns_everything() {
     let server = Server::start();
     server.post("/v1/db/d/c/insertOne", r#"{"document": {"_id": 1, "a": 1}}"#).expect(201);

@@ -56,7 +56,8 @@ impl Expression {
     /// malformed paths: with their place.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
         let _patterns = PatternCount::open();
-        parse::Parser::new(context)?.expression(value, &context.place).map(Self)
+        let parsed = parse::Parser::new(context)?.expression(value, &context.place);
+        parsed.map(Self).map_err(|e| e.at(&context.place))
     }
 
     /// Its value in a scope. It borrows from the document and from the expression where it can.

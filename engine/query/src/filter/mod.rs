@@ -55,7 +55,20 @@ impl Filter {
     /// With the place, what was found and what is wanted: `BadValue` for most, `UnknownOperator` by name.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
         let _patterns = PatternCount::open();
-        parse::parse(value, context).map(|root| Self { root })
+        parse::parse(value, context).map(|root| Self { root }).map_err(|e| e.at(&context.place))
+    }
+
+    /// Parses what stands beside a field that is called `name`: a value to be equal to, or an object of operators.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`].
+    pub(crate) fn parse_beside(
+        name: &str,
+        value: JsonbRef<'_>,
+        context: &ParseContext<'_>,
+    ) -> Result<Self, QueryError> {
+        let _patterns = PatternCount::open();
+        parse::parse_beside(name, value, context).map(|root| Self { root }).map_err(|e| e.at(&context.place))
     }
 
     /// The filter that every document matches.

@@ -30,6 +30,14 @@ pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<N
     parser.object(object, &place)
 }
 
+/// Parses what stands beside a field, which is called `name`: a value or an object of operators.
+pub(crate) fn parse_beside(name: &str, value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Node, QueryError> {
+    let path = FieldPath::parse(name, &context.place)?;
+    let mut nodes = Vec::new();
+    Parser::new(context).field(&path, value, &context.place, &mut nodes)?;
+    Ok(if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::All(nodes) })
+}
+
 /// Parses `{$elemMatch: ...}` of a projection.
 pub(crate) fn parse_elem_match(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Test, QueryError> {
     let place = context.place;

@@ -8,7 +8,7 @@ mod parse;
 mod tree;
 
 use crate::filter::{Filter, Node};
-use crate::{ParseContext, QueryError};
+use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{Builder, JsonbRef};
 use std::sync::Arc;
 use tree::{Part, Tree};
@@ -29,6 +29,8 @@ pub struct Projection {
     root: Tree,
     /// The filter whose matches the positional operator means.
     filter: Option<Arc<Filter>>,
+    /// Where the positional operator stands in the body, for what the filter has to say of it.
+    positional_place: Box<str>,
 }
 
 impl Projection {
@@ -38,7 +40,15 @@ impl Projection {
     /// With the place and MongoDB's number, such as 31253 and 31254 where inclusion and exclusion are mixed.
     pub fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
         let _patterns = crate::pattern_count::PatternCount::open();
-        parse::parse(value, context)
+        parse::parse(value, context).map_err(|e| e.at(&context.place))
+    }
+
+    /// The exclusion of paths, each with its place.
+    ///
+    /// # Errors
+    /// As [`Projection::parse`].
+    pub(crate) fn excluding(paths: &[(Place<'_>, &str)], context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        parse::exclusion(paths, context)
     }
 
     /// Whether it changes nothing.
@@ -94,7 +104,7 @@ impl Projection {
         match named {
             Some((name, _)) if !asks_about(filter.ast(), name) => {
                 let message = format!("Positional projection on '{name}' does not match the query document.");
-                Err(QueryError::location(31277, message))
+                Err(QueryError::location(31277, message).at_written(&self.positional_place))
             }
             _ => Ok(()),
         }

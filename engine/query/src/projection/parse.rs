@@ -20,7 +20,8 @@ struct Parser<'c> {
     id: Option<bool>,
     slice: bool,
     elem_match: bool,
-    positional: bool,
+    /// Where the positional operator stands.
+    positional: Option<String>,
 }
 
 /// Parses a projection.
@@ -30,30 +31,40 @@ pub(super) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<P
         let message = format!("a projection is an object, not {}", value.kind().alias());
         return Err(QueryError::type_mismatch(message).at(&place));
     };
-    let mut parser = Parser {
-        context,
-        root: Tree::default(),
-        mode: None,
-        id: None,
-        slice: false,
-        elem_match: false,
-        positional: false,
-    };
+    let mut parser = Parser::new(context);
     parser.object(object, "", &place, 0)?;
-    let mode = parser.mode.unwrap_or(match parser.id {
-        _ if parser.slice && parser.id != Some(true) => Mode::Exclusion,
-        _ if parser.elem_match => Mode::Inclusion,
-        Some(true) => Mode::Inclusion,
-        _ => Mode::Exclusion,
-    });
-    let mut root = parser.root;
-    if mode == Mode::Inclusion && root.find(b"_id").is_none() {
-        root.insert("_id", Part::Include)?;
-    }
-    Ok(Projection { mode, root, filter: None })
+    parser.finish()
 }
 
-impl Parser<'_> {
+/// The exclusion of paths, each with its place.
+pub(super) fn exclusion(paths: &[(Place<'_>, &str)], context: &ParseContext<'_>) -> Result<Projection, QueryError> {
+    let mut parser = Parser::new(context);
+    for (place, path) in paths {
+        check_whole_path(path).and_then(|()| parser.exclude(path)).map_err(|e| e.at(place))?;
+    }
+    parser.finish()
+}
+
+impl<'c> Parser<'c> {
+    fn new(context: &'c ParseContext<'c>) -> Self {
+        Self { context, root: Tree::default(), mode: None, id: None, slice: false, elem_match: false, positional: None }
+    }
+
+    fn finish(self) -> Result<Projection, QueryError> {
+        let mode = self.mode.unwrap_or(match self.id {
+            _ if self.slice && self.id != Some(true) => Mode::Exclusion,
+            _ if self.elem_match => Mode::Inclusion,
+            Some(true) => Mode::Inclusion,
+            _ => Mode::Exclusion,
+        });
+        let mut root = self.root;
+        if mode == Mode::Inclusion && root.find(b"_id").is_none() {
+            root.insert("_id", Part::Include)?;
+        }
+        let positional_place = self.positional.unwrap_or_default().into();
+        Ok(Projection { mode, root, filter: None, positional_place })
+    }
+
     fn object(
         &mut self,
         object: ObjectRef<'_>,
@@ -81,12 +92,9 @@ impl Parser<'_> {
             _ => None,
         };
         if let Some(path) = positional(path)? {
-            return self.positional(path, truth, value.kind());
+            return self.positional(path, truth, value.kind(), place);
         }
-        check_path(path)?;
-        if path.split('.').count() > PATH_PARTS_MAX {
-            return Err(QueryError::bad_value(format!("a path of more than {PATH_PARTS_MAX} parts")));
-        }
+        check_whole_path(path)?;
         match (truth, value.as_object()) {
             (Some(true), _) => self.include(path),
             (Some(false), _) => self.exclude(path),
@@ -191,7 +199,7 @@ impl Parser<'_> {
             let message = format!("elemMatch: Invalid argument, object required, but got {found}");
             return Err(QueryError::location(31274, message));
         }
-        if self.positional {
+        if self.positional.is_some() {
             return Err(QueryError::location(31255, "Cannot specify positional operator and $elemMatch."));
         }
         if depth > 0 || path.contains('.') {
@@ -202,7 +210,7 @@ impl Parser<'_> {
         self.root.insert(path, Part::ElemMatch(Box::new(test)))
     }
 
-    fn positional(&mut self, path: &str, truth: Option<bool>, kind: Kind) -> Result<(), QueryError> {
+    fn positional(&mut self, path: &str, truth: Option<bool>, kind: Kind, place: &Place<'_>) -> Result<(), QueryError> {
         match truth {
             Some(true) => {}
             Some(false) => {
@@ -215,7 +223,7 @@ impl Parser<'_> {
             }
             None => return Err(QueryError::location(31308, "positional projection cannot be used with a literal")),
         }
-        if self.positional {
+        if self.positional.is_some() {
             let message = "Cannot specify more than one positional projection per query.";
             return Err(QueryError::location(31276, message));
         }
@@ -224,7 +232,7 @@ impl Parser<'_> {
         }
         check_path(path)?;
         self.decide(Mode::Inclusion, path)?;
-        self.positional = true;
+        self.positional = Some(place.to_string());
         self.root.insert(path, Part::Positional)
     }
 
@@ -242,6 +250,14 @@ impl Parser<'_> {
         self.mode = Some(Mode::Inclusion);
         self.root.insert(path, Part::Computed(computed))
     }
+}
+
+fn check_whole_path(path: &str) -> Result<(), QueryError> {
+    check_path(path)?;
+    if path.split('.').count() > PATH_PARTS_MAX {
+        return Err(QueryError::bad_value(format!("a path of more than {PATH_PARTS_MAX} parts")));
+    }
+    Ok(())
 }
 
 /// The path before a `.$` at its end, where there is one.

@@ -23,7 +23,7 @@ use self::parse::Parsed;
 use self::pipeline::Pipeline;
 pub use self::scalar::Clock;
 use crate::limits::DOCUMENT_BYTES_MAX;
-use crate::{Filter, ParseContext, QueryError, scratch};
+use crate::{Filter, ParseContext, Place, QueryError, scratch};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, bson_size, compare};
 use std::cell::OnceCell;
 
@@ -67,13 +67,14 @@ impl Update {
     ) -> Result<Self, QueryError> {
         let _patterns = crate::pattern_count::PatternCount::open();
         let Some(stages) = update.as_array() else {
-            return parse::parse(update, array_filters, context).map(|p| Self(Form::Operators(p)));
+            let parsed = parse::parse(update, array_filters, context);
+            return parsed.map(|p| Self(Form::Operators(p))).map_err(|e| e.at(&context.place));
         };
         if array_filters.is_some_and(|f| f.as_array().is_none_or(|f| !f.is_empty())) {
             let message = "arrayFilters may not be specified for pipeline-style updates";
-            return Err(QueryError::failed_to_parse(message).at(&context.place));
+            return Err(QueryError::failed_to_parse(message).at(&Place::root("arrayFilters")));
         }
-        Pipeline::parse(stages, context).map(|p| Self(Form::Pipeline(p)))
+        Pipeline::parse(stages, context).map(|p| Self(Form::Pipeline(p))).map_err(|e| e.at(&context.place))
     }
 
     /// Parses a whole new document.

@@ -2,15 +2,15 @@
 //!
 //! Takes a field's operand, gives the operator of `ast.rs`. Next: `scalar.rs` and `arrays.rs` for what they do.
 
-use super::arrays::{PULLED_FIELD, PullCondition, Push, PushSort, wrap};
+use super::arrays::{PULLED_FIELD, PullCondition, Push, PushSort};
 use super::ast::{BitOp, Op};
 use super::parse::kind;
 use super::path::UpdatePath;
 use crate::limits::SORT_FIELDS_MAX;
 use crate::number::Number;
 use crate::path_walk::FieldPath;
-use crate::{Filter, ParseContext, QueryError};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Kind, ObjectRef};
+use crate::{Filter, ParseContext, Place, QueryError};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, ObjectRef};
 
 /// The operator `name` with its operand.
 pub(super) fn parse(
@@ -27,10 +27,10 @@ pub(super) fn parse(
         "$max" => Ok(Op::Max(operand.to_buf())),
         "$inc" => number(operand, "increment", path).map(Op::Inc),
         "$mul" => number(operand, "multiply", path).map(Op::Mul),
-        "$currentDate" => current_date(operand),
-        "$bit" => bit(operand),
-        "$push" => push(operand).map(Op::Push),
-        "$addToSet" => add_to_set(operand).map(Op::AddToSet),
+        "$currentDate" => current_date(operand, &context.place),
+        "$bit" => bit(operand, &context.place),
+        "$push" => push(operand, &context.place).map(Op::Push),
+        "$addToSet" => add_to_set(operand, &context.place).map(Op::AddToSet),
         "$pullAll" => match operand.as_array() {
             Some(values) => Ok(Op::PullAll(values.iter().map(JsonbRef::to_buf).collect())),
             None => Err(QueryError::bad_value(format!("$pullAll requires an array, not {}", kind(operand)))),
@@ -50,7 +50,7 @@ fn number(operand: JsonbRef<'_>, verb: &str, path: &UpdatePath) -> Result<Number
     })
 }
 
-fn current_date(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
+fn current_date(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
     if operand.as_bool().is_some() {
         return Ok(Op::CurrentDate { timestamp: false });
     }
@@ -59,16 +59,20 @@ fn current_date(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
         return Err(QueryError::bad_value(message));
     };
     if let Some(other) = object.iter().find(|e| e.name() != "$type") {
-        return Err(QueryError::bad_value(format!("unrecognized $currentDate option '{}'", other.name())));
+        let message = format!("unrecognized $currentDate option '{}'", other.name());
+        return Err(QueryError::bad_value(message).at(&place.name(other.name())));
     }
     match object.get("$type").and_then(JsonbRef::as_str) {
         Some("date") => Ok(Op::CurrentDate { timestamp: false }),
         Some("timestamp") => Ok(Op::CurrentDate { timestamp: true }),
-        _ => Err(QueryError::bad_value("the $type of $currentDate must be \"date\" or \"timestamp\"")),
+        _ => {
+            let message = "the $type of $currentDate must be \"date\" or \"timestamp\"";
+            Err(QueryError::bad_value(message).at(&place.name("$type")))
+        }
     }
 }
 
-fn bit(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
+fn bit(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
     let Some(object) = operand.as_object() else {
         let message = format!("$bit takes an object such as {{and: 5}}, not {}", kind(operand));
         return Err(QueryError::bad_value(message));
@@ -81,14 +85,14 @@ fn bit(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
             "xor" => BitOp::Xor,
             other => {
                 let message = format!("$bit knows \"and\", \"or\" and \"xor\", not '{other}'");
-                return Err(QueryError::bad_value(message));
+                return Err(QueryError::bad_value(message).at(&place.name(other)));
             }
         };
         match Number::of(entry.value) {
             Some(n @ (Number::Int32(_) | Number::Int64(_))) => ops.push((op, n)),
             _ => {
                 let message = format!("the operand of $bit must be an int or a long, not {}", kind(entry.value));
-                return Err(QueryError::bad_value(message));
+                return Err(QueryError::bad_value(message).at(&place.name(entry.name())));
             }
         }
     }
@@ -109,90 +113,93 @@ fn pop(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
     }
 }
 
-fn list(values: JsonbRef<'_>, of: &str) -> Result<Vec<JsonbBuf>, QueryError> {
+fn list(values: JsonbRef<'_>, of: &str, place: &Place<'_>) -> Result<Vec<JsonbBuf>, QueryError> {
     match values.as_array() {
         Some(values) => Ok(values.iter().map(JsonbRef::to_buf).collect()),
-        None => Err(QueryError::bad_value(format!("the $each of {of} must be an array, not {}", kind(values)))),
+        None => {
+            let message = format!("the $each of {of} must be an array, not {}", kind(values));
+            Err(QueryError::bad_value(message).at(&place.name("$each")))
+        }
     }
 }
 
-fn push(operand: JsonbRef<'_>) -> Result<Push, QueryError> {
+fn push(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Push, QueryError> {
     let modifiers = operand.as_object().filter(|o| o.get("$each").is_some());
     let Some(modifiers) = modifiers else {
         return Ok(Push { each: vec![operand.to_buf()], ..Push::default() });
     };
     let mut push = Push::default();
     for entry in modifiers {
+        let here = place.name(entry.name());
         match entry.name() {
-            "$each" => push.each = list(entry.value, "$push")?,
-            "$position" => push.position = Some(integer(entry.value, "$position")?),
-            "$slice" => push.slice = Some(integer(entry.value, "$slice")?),
-            "$sort" => push.sort = Some(push_sort(entry.value)?),
+            "$each" => push.each = list(entry.value, "$push", place)?,
+            "$position" => push.position = Some(integer(entry.value, "$position", &here)?),
+            "$slice" => push.slice = Some(integer(entry.value, "$slice", &here)?),
+            "$sort" => push.sort = Some(push_sort(entry.value, &here)?),
             other => {
                 let message = format!("'{other}' is no modifier of $push: $each, $position, $slice and $sort are");
-                return Err(QueryError::bad_value(message));
+                return Err(QueryError::bad_value(message).at(&here));
             }
         }
     }
     Ok(push)
 }
 
-fn integer(v: JsonbRef<'_>, of: &str) -> Result<i64, QueryError> {
-    Number::of(v)
-        .and_then(Number::as_whole)
-        .ok_or_else(|| QueryError::bad_value(format!("the value of {of} must be an integer, not {}", kind(v))))
+fn integer(v: JsonbRef<'_>, of: &str, place: &Place<'_>) -> Result<i64, QueryError> {
+    Number::of(v).and_then(Number::as_whole).ok_or_else(|| {
+        QueryError::bad_value(format!("the value of {of} must be an integer, not {}", kind(v))).at(place)
+    })
 }
 
-fn push_sort(v: JsonbRef<'_>) -> Result<PushSort, QueryError> {
+fn push_sort(v: JsonbRef<'_>, place: &Place<'_>) -> Result<PushSort, QueryError> {
     if let Some(fields) = v.as_object() {
-        return sort_fields(fields).map(PushSort::Fields);
+        return sort_fields(fields, place).map(PushSort::Fields);
     }
-    direction(v).map(|descending| PushSort::Whole { descending })
+    direction(v, place).map(|descending| PushSort::Whole { descending })
 }
 
-fn direction(v: JsonbRef<'_>) -> Result<bool, QueryError> {
+fn direction(v: JsonbRef<'_>, place: &Place<'_>) -> Result<bool, QueryError> {
     match Number::of(v).and_then(Number::as_whole) {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
-        _ => Err(QueryError::bad_value("the $sort of $push is 1, -1 or an object of fields with 1 or -1")),
+        _ => {
+            let message = "the $sort of $push is 1, -1 or an object of fields with 1 or -1";
+            Err(QueryError::bad_value(message).at(place))
+        }
     }
 }
 
-fn sort_fields(fields: ObjectRef<'_>) -> Result<Vec<(FieldPath, bool)>, QueryError> {
+fn sort_fields(fields: ObjectRef<'_>, place: &Place<'_>) -> Result<Vec<(FieldPath, bool)>, QueryError> {
     if fields.is_empty() || fields.len() > SORT_FIELDS_MAX {
         let message = format!("the $sort of $push names 1 to {SORT_FIELDS_MAX} fields, not {}", fields.len());
-        return Err(QueryError::bad_value(message));
+        return Err(QueryError::bad_value(message).at(place));
     }
     let mut parsed = Vec::new();
     for field in fields {
+        let place = place.name(field.name());
         if field.name().split('.').any(str::is_empty) {
             let message = format!("the $sort field '{}' of $push has an empty part", field.name());
-            return Err(QueryError::bad_value(message));
+            return Err(QueryError::bad_value(message).at(&place));
         }
-        let place = crate::Place::root("$sort");
-        parsed.push((FieldPath::parse(field.name(), &place)?, direction(field.value)?));
+        parsed.push((FieldPath::parse(field.name(), &place)?, direction(field.value, &place)?));
     }
     Ok(parsed)
 }
 
-fn add_to_set(operand: JsonbRef<'_>) -> Result<Vec<JsonbBuf>, QueryError> {
+fn add_to_set(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Vec<JsonbBuf>, QueryError> {
     let each = operand.as_object().and_then(|o| o.iter().next()).filter(|first| first.name() == "$each");
     let Some(each) = each else { return Ok(vec![operand.to_buf()]) };
     if operand.as_object().is_some_and(|o| o.len() > 1) {
         return Err(QueryError::bad_value("found unexpected fields after $each in $addToSet"));
     }
-    list(each.value, "$addToSet")
+    list(each.value, "$addToSet", place)
 }
 
 fn pull(operand: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<PullCondition, QueryError> {
     let is_operators = operand.as_object().and_then(|o| o.iter().next()).is_some_and(|e| e.name().starts_with('$'));
     match operand.kind() {
         Kind::Object if !is_operators => Ok(PullCondition::Object(Filter::parse(operand, context)?)),
-        Kind::Object | Kind::Regex => {
-            let mut scratch = Builder::new();
-            wrap(PULLED_FIELD, operand, &mut scratch)?;
-            Ok(PullCondition::Wrapped(Filter::parse(JsonbRef::from_valid(scratch.bytes()), context)?))
-        }
+        Kind::Object | Kind::Regex => Filter::parse_beside(PULLED_FIELD, operand, context).map(PullCondition::Wrapped),
         _ => Ok(PullCondition::Equal(operand.to_buf())),
     }
 }

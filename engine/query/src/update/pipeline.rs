@@ -9,7 +9,7 @@ use crate::add_fields::AddFields;
 use crate::expr::{Budget, Datum, Expression, Scope};
 use crate::limits::{DOCUMENT_NESTING_MAX, NESTING_MAX, PIPELINE_STAGES_MAX};
 use crate::{ParseContext, Place, Projection, QueryError, scratch};
-use quarrydb_jsonb::{ArrayRef, Builder, JsonbBuf, JsonbRef};
+use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef};
 
 #[derive(Debug)]
 pub(super) struct Pipeline(Vec<Stage>);
@@ -119,21 +119,16 @@ fn unset(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Projection, 
         let message = format!("$unset takes a path or an array of paths, not {}", kind(found));
         QueryError::location(31002, message).at(place)
     };
-    let paths: Vec<JsonbRef<'_>> = match value.as_array() {
+    let mut paths: Vec<(Place<'_>, JsonbRef<'_>)> = Vec::new();
+    match value.as_array() {
         Some(paths) if paths.is_empty() => {
             let message = "$unset takes an array of at least one path";
             return Err(QueryError::location(31119, message).at(&context.place));
         }
-        Some(paths) => paths.iter().collect(),
-        None => vec![value],
-    };
-    let mut out = Builder::new();
-    out.begin_object();
-    for path in paths {
-        let Some(path) = path.as_str() else { return Err(wrong(&context.place, path)) };
-        out.field(path);
-        out.int32(0);
+        Some(array) => paths.extend(array.iter().enumerate().map(|(i, path)| (context.place.index(i), path))),
+        None => paths.push((context.place, value)),
     }
-    out.end_object().map_err(|e| QueryError::location(31249, e.to_string()).at(&context.place))?;
-    Projection::parse(JsonbRef::from_valid(out.bytes()), context)
+    let paths: Result<Vec<_>, QueryError> =
+        paths.into_iter().map(|(place, path)| Ok((place, path.as_str().ok_or_else(|| wrong(&place, path))?))).collect();
+    Projection::excluding(&paths?, context)
 }

@@ -142,10 +142,13 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
     let everything = json("{}", &q.at);
     let variables = q.variables.as_ref().map(JsonbBuf::view);
     let context = |name| ParseContext::new(name).with_now(NOW_MS).with_variables(variables);
-    let filter = Filter::parse(q.filter.as_ref().unwrap_or(&everything).view(), &context("filter"))?;
-    let sort = q.sort.as_ref().map(|s| Sort::parse(s.view(), &ParseContext::new("sort"))).transpose()?;
+    let filter = Filter::parse(q.filter.as_ref().unwrap_or(&everything).view(), &context("filter"));
+    let filter = placed(filter, &["filter", "let"])?;
+    let sort = q.sort.as_ref().map(|s| Sort::parse(s.view(), &ParseContext::new("sort")));
+    let sort = placed(sort.transpose(), &["sort"])?;
     let projection = q.project.as_ref().map(|p| Projection::parse(p.view(), &context("projection")));
-    let projection = projection.transpose()?.map(|p| p.for_filter(&filter)).transpose()?;
+    let projection = projection.map(|p| p.and_then(|p| p.for_filter(&filter)));
+    let projection = placed(projection.transpose(), &["projection", "let"])?;
     if let Some(update) = &q.update {
         return updated(q, update, &filter, documents);
     }
@@ -156,7 +159,7 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
         }
     }
     if let Some(key) = &q.distinct {
-        let mut distinct = Distinct::parse(key.view(), &ParseContext::new("key"))?;
+        let mut distinct = placed(Distinct::parse(key.view(), &ParseContext::new("key")), &["key"])?;
         found.iter().for_each(|d| distinct.add(d.view()));
         return Ok(distinct.values().map(JsonbRef::to_buf).collect());
     }
@@ -181,6 +184,18 @@ fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, Query
         .collect()
 }
 
+/// Every error of a parser says where in the body it was found: the field of the body, then what is inside it.
+fn placed<T>(parsed: Result<T, QueryError>, fields: &[&str]) -> Result<T, QueryError> {
+    if let Err(error) = &parsed {
+        let place = error.place();
+        let inside = |field: &&str| {
+            place.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        assert!(fields.iter().any(inside), "{error:?} has the place {place:?}, which begins with none of {fields:?}");
+    }
+    parsed
+}
+
 /// The operation's time: 2026-01-02T03:04:05.678Z.
 const NOW_MS: i64 = 1_767_323_045_678;
 
@@ -191,7 +206,8 @@ fn updated(
     documents: &[JsonbBuf],
 ) -> Result<Vec<JsonbBuf>, QueryError> {
     let context = ParseContext::new("update").with_now(NOW_MS);
-    let update = Update::parse(update.view(), q.array_filters.as_ref().map(JsonbBuf::view), &context)?;
+    let update = Update::parse(update.view(), q.array_filters.as_ref().map(JsonbBuf::view), &context);
+    let update = placed(update, &["update", "arrayFilters"])?;
     let context = ApplyContext::at(NOW_MS);
     if q.upsert {
         return Ok(vec![update.upsert(filter, &context, &mut || [7; 12])?]);
