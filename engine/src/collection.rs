@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::cursor::{Cursor, Document};
 use crate::exec::explain::{self, Explained};
 use crate::exec::find::{self, FindRequest};
+use crate::maintain::compact::{self, Compacted};
 use crate::options::{Deadline, WriteOptions};
 use crate::txn::commit::{create, drop_collections, nothing_to_do};
 use crate::txn::group::Pending;
@@ -142,6 +143,16 @@ impl Collection {
     pub fn stats(&self) -> Option<CollectionStats> {
         let state = self.state()?;
         Some(stats(&self.core, &state))
+    }
+
+    /// Seals what is in memory and makes the segments as few as can be, without rows that nobody can see any more.
+    /// Reads and writes go on meanwhile; it runs on the calling thread and may take seconds. None where it is not there.
+    ///
+    /// # Errors
+    /// `OutOfDiskSpace` (for a while old and new files are there), `TimedOut`, `Corrupt`, `Io`: what is not made anew
+    /// yet stands as before.
+    pub fn compact(&self, deadline: Option<Deadline>) -> Result<Option<Compacted>> {
+        self.state().map(|state| compact::whole(&self.core, &state, deadline)).transpose()
     }
 
     /// Inserts documents, `ordered` up to the first that cannot be stored. Those that can be go in as one commit.

@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Clock, Storage};
 use crate::limits::UNSEALED_BYTES_MAX;
+use crate::maintain::pace::Compacting;
 use crate::manifest::{Manifest, ManifestStore};
 use crate::mvcc::{Snapshot, Snapshots, Watermarks};
 use crate::object_id::ObjectIds;
@@ -32,10 +33,11 @@ pub(crate) struct Core {
     pub snapshots: Arc<Snapshots>,
     pub cache: Arc<BlockCache>,
     pub ids: Arc<ObjectIds>,
-    /// Changed by seals and by the clean close, one at a time.
+    /// Changed by seals, by the end of a compaction and by the clean close, one at a time.
     pub manifest: Mutex<(ManifestStore, Manifest)>,
     pub counters: Counters,
     pub sealing: Sealing,
+    pub compaction: Compacting,
     pub closing: AtomicBool,
 }
 
@@ -47,6 +49,10 @@ pub(crate) struct Counters {
     pub cursors_cancelled: AtomicU64,
     pub seals: AtomicU64,
     pub sealed_bytes: AtomicU64,
+    pub compactions: AtomicU64,
+    pub compacted_bytes_read: AtomicU64,
+    pub compacted_bytes_written: AtomicU64,
+    pub compacted_rows_dropped: AtomicU64,
 }
 
 /// How far sealing lags, and whether it can go on.

@@ -79,6 +79,16 @@ pub struct EngineStats {
     pub seals: u64,
     /// Bytes of the segments that were made.
     pub sealed_bytes: u64,
+    /// Runs of segments that were made anew.
+    pub compactions: u64,
+    /// Bytes of the segment files that compactions made anew.
+    pub compacted_bytes_read: u64,
+    /// Bytes of the segment files that they made of them.
+    pub compacted_bytes_written: u64,
+    /// Rows that nobody could see any more and that they left out.
+    pub compacted_rows_dropped: u64,
+    /// Why the last compaction in the background failed, until one succeeds; nothing waits for it.
+    pub compaction_trouble: Option<String>,
     /// Segment files now.
     pub segments: u64,
     /// Bytes of documents in memory that wait for their seal.
@@ -201,6 +211,11 @@ impl Database {
             log_bytes: log.files().iter().map(|file| file.bytes).sum(),
             seals: count(&core.counters.seals),
             sealed_bytes: count(&core.counters.sealed_bytes),
+            compactions: count(&core.counters.compactions),
+            compacted_bytes_read: count(&core.counters.compacted_bytes_read),
+            compacted_bytes_written: count(&core.counters.compacted_bytes_written),
+            compacted_rows_dropped: count(&core.counters.compacted_rows_dropped),
+            compaction_trouble: core.compaction.trouble(),
             segments: versions.iter().map(|v| v.segments.len() as u64).sum(),
             unsealed_bytes: versions.iter().flat_map(|v| v.tails()).map(|t| t.bytes() as u64).sum(),
             documents_examined: count(&core.counters.documents_examined),

@@ -64,6 +64,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use exec::cursor::{Cursor, Document, Print, Sink};
 pub use exec::explain::Explained;
 pub use exec::find::FindRequest;
+pub use maintain::compact::Compacted;
 pub use options::{Deadline, Durability, Options, WriteOptions};
 pub use recovery::Recovered;
 pub use recovery::check::{CheckReport, check, check_on};

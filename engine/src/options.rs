@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limits::ROWS_MAX;
+
 /// When a write is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -21,13 +23,15 @@ pub struct Options {
     pub tail_bytes_max: usize,
     /// A tail is sealed to a segment at this many rows. Default: 2^17; at most `limits::ROWS_MAX`.
     pub tail_rows_max: u32,
+    /// A compaction makes segments of at most this many rows. Default, and at most: `limits::ROWS_MAX`.
+    pub segment_rows_max: u32,
     /// The size of one log file. Default: 64 MiB.
     pub log_file_bytes: u64,
     /// Log kept for tails that are not sealed yet; beyond it small tails are sealed too. Default: 256 MiB.
     pub log_bytes_max: u64,
     /// Decompressed row blocks kept in memory. Default: 5 % of 8 GiB, at most 128 MiB.
     pub cache_bytes: usize,
-    /// Seals in the background. Off only in tests that step the engine themselves with `Database::seal`.
+    /// Seals and compacts in the background. Off only in tests that step the engine themselves with `Database::seal`.
     pub background: bool,
 }
 
@@ -37,6 +41,7 @@ impl Default for Options {
             durability: Durability::Commit,
             tail_bytes_max: 64 << 20,
             tail_rows_max: 1 << 17,
+            segment_rows_max: ROWS_MAX,
             log_file_bytes: 64 << 20,
             log_bytes_max: 256 << 20,
             cache_bytes: 128 << 20,

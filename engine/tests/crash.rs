@@ -31,6 +31,9 @@ fn run(storage: &MemoryStorage, ops: &[Op]) -> usize {
         if i % 9 == 8 {
             let _ = db.seal();
         }
+        if i % 13 == 12 {
+            let _ = collection.compact(None);
+        }
     }
     acknowledged
 }

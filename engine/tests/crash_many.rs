@@ -5,7 +5,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{Chance, Model, Op, check, contents, filter, interval, open, small, update};
@@ -79,6 +79,9 @@ fn run(storage: &MemoryStorage, options: &Options, steps: &[(Step, Option<bool>)
             reached.durable = i + 1;
         }
         if i % 7 == 6 && db.seal().is_err() {
+            break;
+        }
+        if i % 11 == 10 && collection(&db, i % COLLECTIONS).compact(None).is_err() {
             break;
         }
     }
@@ -189,6 +192,15 @@ fn work(db: &Database, thread: usize, seed: u64, most: usize, all: &AtomicUsize)
     done
 }
 
+/// Compacts again and again what the threads write to.
+fn compact_until(db: &Database, done: &AtomicBool) {
+    while !done.load(Ordering::Acquire) {
+        for name in ["shared", "dropped"] {
+            let _ = db.collection("test", name).unwrap().compact(None);
+        }
+    }
+}
+
 #[test]
 fn a_power_cut_under_many_threads_and_background_seals_keeps_what_each_was_told() {
     let (rounds, most) = if std::env::var("QUARRY_SOAK").is_ok() { (2_000, 400) } else { (40, 150) };
@@ -198,12 +210,15 @@ fn a_power_cut_under_many_threads_and_background_seals_keeps_what_each_was_told(
         let storage = MemoryStorage::new();
         let db = open(&storage, options.clone()).unwrap();
         storage.stop_at(Some(storage.operations() + 40 + 37 * round % 1500));
-        let all = AtomicUsize::new(0);
+        let (all, done) = (AtomicUsize::new(0), AtomicBool::new(false));
         let threads: Vec<_> = std::thread::scope(|scope| {
             let (db, all) = (&db, &all);
             let spawn = |thread| scope.spawn(move || work(db, thread, round, most, all));
             let running: Vec<_> = (0..THREADS).map(spawn).collect();
-            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+            scope.spawn(|| compact_until(db, &done));
+            let threads = running.into_iter().map(|thread| thread.join().unwrap()).collect();
+            done.store(true, Ordering::Release);
+            threads
         });
         acknowledged += all.load(Ordering::Relaxed);
         let left = storage.crash(round);

@@ -1,4 +1,4 @@
-//! Random operations against a plain map, with seals and reopenings between, by seed.
+//! Random operations against a plain map, with seals, compactions and reopenings between, by seed.
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
 mod common;
@@ -38,7 +38,11 @@ fn run(seed: u64, steps: usize) {
                 collection = db.collection("test", "model").unwrap();
                 other = db.collection("test", "other").unwrap();
             }
-            3 if chance.below(4) == 0 => {
+            3 => {
+                let which = if chance.below(3) == 0 { &other } else { &collection };
+                which.compact(None).unwrap_or_else(|e| panic!("{when}: compact: {e}"));
+            }
+            4 if chance.below(4) == 0 => {
                 other.drop(&quarrydb::WriteOptions::default()).unwrap().wait().unwrap();
                 other_model.clear();
             }

@@ -84,6 +84,23 @@ pub(crate) fn seal_all(core: &Core) -> Result<()> {
     Ok(())
 }
 
+/// Seals one collection's tails; gives the last commit that they may hold rows of.
+///
+/// # Errors
+/// As [`step`].
+pub(super) fn seal_one(core: &Core, collection: &Arc<CollectionState>) -> Result<Seq> {
+    let last = {
+        let _order = core.order.hold();
+        let last = core.watermarks().applied();
+        freeze(core, collection, last);
+        last
+    };
+    while collection.version().frozen.first().is_some_and(|frozen| frozen.last_seq <= last) {
+        seal_oldest(core, collection)?;
+    }
+    Ok(last)
+}
+
 /// The clean end: everything durable, and the manifest says up to where.
 ///
 /// # Errors
@@ -142,14 +159,18 @@ fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
     manifest.1.next_segment = next;
     let result = written.and_then(|()| install(core, collection, &frozen, &mut manifest, &mut made));
     if result.as_ref().err().is_none_or(|error| error.kind() != ErrorKind::Poisoned) {
-        // What nothing names, because something failed or the collection was dropped meanwhile: the room is better
-        // given back at once. After a save that failed in doubt the manifest may name them all the same.
-        let named: HashSet<_> = manifest.1.segments.iter().map(|entry| entry.meta.id).collect();
-        for id in (first.get()..next.get()).map(SegmentId::from_raw).filter(|id| !named.contains(id)) {
-            let _ = core.storage.remove(&segment_file_name(id));
-        }
+        remove_unnamed(core, &manifest.1, (first.get()..next.get()).map(SegmentId::from_raw));
     }
     result
+}
+
+/// Of files that were made, removes what nothing names, because something failed or the collection was dropped
+/// meanwhile: the room is better given back at once. Not after a save that failed in doubt: the manifest may name them.
+pub(super) fn remove_unnamed(core: &Core, manifest: &Manifest, made: impl IntoIterator<Item = SegmentId>) {
+    let named: HashSet<_> = manifest.segments.iter().map(|entry| entry.meta.id).collect();
+    for id in made.into_iter().filter(|id| !named.contains(id)) {
+        let _ = core.storage.remove(&segment_file_name(id));
+    }
 }
 
 /// The segments made of one tail.
@@ -271,7 +292,7 @@ fn install(
 }
 
 /// Step 3 for one segment: its ends up to `up_to`, where there are new ones.
-fn persist_deletes(core: &Core, next: &mut Manifest, sealed: &Sealed, up_to: Seq) -> Result<()> {
+pub(super) fn persist_deletes(core: &Core, next: &mut Manifest, sealed: &Sealed, up_to: Seq) -> Result<()> {
     let id = sealed.segment.meta().id;
     let number = next.next_delete_file;
     let Some(entry) = next.segments.iter_mut().find(|entry| entry.meta.id == id) else { return Ok(()) };
@@ -289,7 +310,7 @@ fn persist_deletes(core: &Core, next: &mut Manifest, sealed: &Sealed, up_to: Seq
 
 /// Step 4: the manifest as `change` makes it, with the catalog as it stands and `sealed` needing no log any more;
 /// removes files that it no longer names.
-fn save(
+pub(super) fn save(
     core: &Core,
     manifest: &mut (ManifestStore, Manifest),
     sealed: Option<&Arc<Tail>>,

@@ -1,5 +1,5 @@
-//! The background threads of a database: one seals, one keeps the log's time, one has its next file ready. The only file
-//! that spawns.
+//! The background threads of a database: one seals, one compacts, one keeps the log's time, one has its next file ready.
+//! The only file that spawns.
 //!
 //! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, and notes in an idle log what is
 //! durable.
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::seal;
+use super::{compact, seal};
 use crate::core::Core;
 use crate::error::ErrorKind;
 use crate::options::Durability;
@@ -27,6 +27,9 @@ const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
 /// How long the sealer waits before it tries again after a failure, or looks around unasked.
 const RETRY: Duration = Duration::from_millis(250);
+/// How often the compactor looks around, and how long it waits after a failure: it may be a full disk.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+const RETRY_COMPACTION: Duration = Duration::from_secs(30);
 /// Ticks without a write after which the log notes what is durable.
 const IDLE_TICKS: u32 = 10;
 
@@ -44,8 +47,12 @@ impl Worker {
         let mut threads = Vec::new();
         if core.options.background {
             type Body = fn(&Core, &AtomicBool);
-            let bodies: [(&str, Body); 3] =
-                [("quarry-seal", sealer), ("quarry-tick", ticker), ("quarry-log", preparer)];
+            let bodies: [(&str, Body); 4] = [
+                ("quarry-seal", sealer),
+                ("quarry-tick", ticker),
+                ("quarry-log", preparer),
+                ("quarry-compact", compactor),
+            ];
             for (name, body) in bodies {
                 let (of_thread, stopping) = (Arc::clone(core), Arc::clone(&stopping));
                 let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -66,6 +73,7 @@ impl Worker {
     pub(crate) fn stop(&self, core: &Core) {
         self.stopping.store(true, Ordering::Release);
         core.sealing_changed();
+        core.compaction.wake();
         for thread in self.threads.lock().drain(..) {
             let _ = thread.join();
         }
@@ -108,6 +116,22 @@ fn sealer(core: &Core, stopping: &AtomicBool) {
             if !news && !stopping.load(Ordering::Acquire) {
                 core.sealing.changed.wait_for(&mut lock, RETRY);
             }
+        }
+    }
+}
+
+/// Makes segments anew where that is worth it. Nobody waits for it, so its failure is only told to who asks.
+fn compactor(core: &Core, stopping: &AtomicBool) {
+    while !stopping.load(Ordering::Acquire) {
+        let result = compact::unasked(core);
+        let rest = match &result {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => LOOK_AROUND,
+            Err(_) => RETRY_COMPACTION,
+        };
+        core.compaction.note(result.err());
+        if !rest.is_zero() {
+            core.compaction.rest(rest, || stopping.load(Ordering::Acquire));
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Manifest {
     pub first_log_file: LogFileId,
     /// The collections.
     pub collections: Vec<CollectionEntry>,
-    /// The segments, in whatever order their owner keeps.
+    /// The segments; those of a collection in the order of their rows, oldest first.
     pub segments: Vec<SegmentEntry>,
     /// Collections that are gone while the log may still hold commits to them.
     pub dropped: Vec<DroppedEntry>,

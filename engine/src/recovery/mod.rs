@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::ids::{CollectionId, Seq};
 use crate::io::{Clock, Storage};
 use crate::log::{Log, LogOptions, RecoverFloor, RecoveryReport, recover};
+use crate::maintain::pace::Compacting;
 use crate::maintain::seal;
 use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Sealed, Version};
@@ -90,6 +91,7 @@ pub(crate) fn open(
         manifest: Mutex::new((store, manifest)),
         counters: Counters::default(),
         sealing: Sealing::default(),
+        compaction: Compacting::default(),
         closing: AtomicBool::new(false),
         options,
         storage,
@@ -121,7 +123,7 @@ fn begin(store: &ManifestStore) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// All segments of the manifest by collection, oldest first.
+/// All segments of the manifest by collection, in the order it names them, which is that of their rows.
 fn open_segments(
     storage: &Arc<dyn Storage>,
     manifest: &Manifest,
@@ -132,9 +134,6 @@ fn open_segments(
         let segment = Segment::open(&**storage, entry.meta, Arc::clone(cache))?;
         let deletes = open_deletes(&**storage, entry)?;
         segments.entry(entry.meta.collection).or_default().push(Arc::new(Sealed { segment, deletes }));
-    }
-    for list in segments.values_mut() {
-        list.sort_by_key(|sealed| sealed.segment.meta().id);
     }
     Ok(segments)
 }

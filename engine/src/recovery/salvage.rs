@@ -92,8 +92,7 @@ impl Salvage {
             self.sealed.insert(entry.id, entry.sealed_seq);
         }
         self.next_collection = manifest.as_ref().map_or(CollectionId::default(), |m| m.next_collection);
-        let mut segments = self.segments(storage, manifest.as_ref())?;
-        segments.sort_by_key(|entry| entry.meta.id);
+        let segments = self.segments(storage, manifest.as_ref())?;
         for entry in &segments {
             if manifest.is_none() {
                 let sealed = self.sealed.entry(entry.meta.collection).or_default();
@@ -131,6 +130,8 @@ impl Salvage {
                 Err(error) => self.lost(error.message()),
             }
         }
+        // Of one that a compaction made and those it was made of, whichever comes last has the same newest rows.
+        entries.sort_by_key(|entry| (entry.meta.max_seq, entry.meta.id));
         if !entries.is_empty() {
             self.lost("without the manifest it is not known which rows were deleted: deleted documents may come back");
         }

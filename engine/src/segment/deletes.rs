@@ -40,6 +40,17 @@ struct State {
     recent: Vec<(RowId, Seq)>,
     /// The same by row.
     since: HashMap<u32, Seq>,
+    /// What is after it is not folded.
+    held: Option<Seq>,
+}
+
+/// Dead rows as of one moment.
+#[derive(Clone, Debug)]
+pub struct DeadRows {
+    /// Dead for every snapshot there is or will be.
+    pub forever: RoaringBitmap,
+    /// The others, with when they died, in the order of commits.
+    pub since: Vec<(RowId, Seq)>,
 }
 
 impl Deletes {
@@ -103,16 +114,35 @@ impl Deletes {
         state.base.len() + state.recent_at(at).len() as u64
     }
 
-    /// Rows that died after `after`, in the order of commits: what a compaction that read at `after` applies again.
+    /// Rows that died after `after`, in the order of commits: what a compaction that read at `after`, and
+    /// held that, applies again.
     #[must_use]
     pub fn marked_after(&self, after: Seq) -> Vec<(RowId, Seq)> {
         let state = self.state.read();
         state.recent[state.recent_at(after).len()..].to_vec()
     }
 
+    /// The rows that died at or before `at`.
+    #[must_use]
+    pub fn as_of(&self, at: Seq) -> DeadRows {
+        let state = self.state.read();
+        DeadRows { forever: state.base.clone(), since: state.recent_at(at).to_vec() }
+    }
+
+    /// Keeps since when rows are dead that died after `after`, until `let_go`: for who asks for them later on.
+    pub fn hold(&self, after: Seq) {
+        self.state.write().held = Some(after);
+    }
+
+    /// Ends `hold`.
+    pub fn let_go(&self) {
+        self.state.write().held = None;
+    }
+
     /// Forgets since when rows are dead whose `Seq` is at or below `horizon`: no snapshot is older.
     pub fn fold(&self, horizon: Seq) {
         let mut state = self.state.write();
+        let horizon = state.held.map_or(horizon, |held| held.min(horizon));
         let folded = state.recent_at(horizon).len();
         if folded > 0 {
             let rows: Vec<u32> = state.recent.drain(..folded).map(|(row, _)| row.get()).collect();

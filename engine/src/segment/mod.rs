@@ -23,7 +23,7 @@ mod writer;
 
 pub use block::{BlockBuf, BlockView};
 pub use cache::{BlockCache, DocRef};
-pub use deletes::{Deletes, delete_file_name, parse_delete_file_name};
+pub use deletes::{DeadRows, Deletes, delete_file_name, parse_delete_file_name};
 pub(crate) use format::fuzz_seal;
 pub use format::{Codec, SectionInfo, SegmentMeta, parse_segment_file_name, segment_file_name};
 pub use reader::Segment;

@@ -21,6 +21,7 @@ use quarrydb_query::{Filter, ParseContext, Sort, Update};
 pub fn small() -> Options {
     Options {
         tail_rows_max: 7,
+        segment_rows_max: 23,
         log_file_bytes: 16 << 10,
         log_bytes_max: 64 << 10,
         background: false,
