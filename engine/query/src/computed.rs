@@ -4,7 +4,7 @@
 
 use crate::expr::{Budget, Expression};
 use crate::{ParseContext, QueryError};
-use quarrydb_jsonb::{JsonbBuf, JsonbRef};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
 use std::sync::Arc;
 
 /// An expression of a filter or a projection.
@@ -15,6 +15,24 @@ impl Computed {
     /// Parses an expression.
     pub(crate) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
         Expression::parse(value, context).map(|e| Self(Arc::new(e)))
+    }
+
+    /// True with a probability of `rate`, anew for each document: `{$lt: [{$rand: {}}, rate]}`.
+    pub(crate) fn below_random(rate: f64, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let mut out = Builder::new();
+        out.begin_object();
+        out.field("$lt");
+        out.begin_array();
+        out.begin_object();
+        out.field("$rand");
+        out.begin_object();
+        let built = out.end_object().and_then(|()| out.end_object()).and_then(|()| {
+            out.double(rate);
+            out.end_array()?;
+            out.end_object()
+        });
+        built.map_err(|e| QueryError::bad_value(e.to_string()))?;
+        Self::parse(JsonbRef::from_valid(out.bytes()), context)
     }
 
     /// Whether its value on a document is true: all but false, null, missing and zero.

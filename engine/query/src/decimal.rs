@@ -10,6 +10,8 @@ use quarrydb_jsonb::Decimal128;
 pub const DIGITS: usize = 34;
 /// Units of three digits that hold a decimal128 with room to round once.
 const UNITS: usize = 13;
+/// The largest exponent with which the library computes powers and logarithms; a decimal128 has at most 6144.
+const MATH_EXPONENT_MAX: isize = 999_999;
 const EXPONENT_BIAS: i32 = 6176;
 const SIGN: u128 = 1 << 127;
 const INFINITY: u128 = 0x78 << 120;
@@ -96,8 +98,10 @@ fn from_wide(d: &Decimal<UNITS>) -> Decimal128 {
 
 fn wide_context() -> Context<Decimal<UNITS>> {
     let mut cx = Context::<Decimal<UNITS>>::default();
-    // 34 fits the 39 digits of the units, so that this cannot fail.
+    // 34 fits the 39 digits of the units, and the library takes these exponents, so that this cannot fail.
     let _ = cx.set_precision(DIGITS);
+    // With wider ones it refuses powers and logarithms: they would be NaN.
+    let _ = cx.set_max_exponent(MATH_EXPONENT_MAX).and_then(|()| cx.set_min_exponent(-MATH_EXPONENT_MAX));
     cx
 }
 

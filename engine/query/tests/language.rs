@@ -59,6 +59,7 @@ fn every_operator_has_an_example() {
         "$options",
         "$jsonSchema",
         "$comment",
+        "$sampleRate",
         "$alwaysTrue",
         "$alwaysFalse",
         "$all",

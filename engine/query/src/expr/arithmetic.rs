@@ -157,7 +157,8 @@ fn modulo<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     }
     let (a, b) = two_numbers(args)?;
     if b.is_zero() {
-        return Err(QueryError::location(16610, "can't $mod by zero"));
+        let code = if a.is_decimal() || b.is_decimal() { 5_733_415 } else { 16610 };
+        return Err(QueryError::location(code, "can't $mod by zero"));
     }
     if a.is_decimal() || b.is_decimal() {
         return Ok(Datum::decimal(decimal::rem(a.to_decimal(), b.to_decimal())));

@@ -141,10 +141,12 @@ pub(super) fn index_argument(args: &Arguments<'_, '_>, i: usize, what: &str) -> 
                 args.name,
                 args.get(i).type_name()
             );
-            Err(QueryError::location(40096, message))
+            let code = if args.name == "$indexOfArray" { 9_711_600 } else { 40096 };
+            Err(QueryError::location(code, message))
         }
         Some(n) => usize::try_from(n).map_err(|_| {
-            QueryError::location(40097, format!("{} requires a nonnegative {what} index, found: {n}", args.name))
+            let code = if args.name == "$indexOfArray" { 9_711_601 } else { 40097 };
+            QueryError::location(code, format!("{} requires a nonnegative {what} index, found: {n}", args.name))
         }),
     }
 }
@@ -248,10 +250,12 @@ fn sort_direction(v: JsonbRef<'_>) -> Option<bool> {
 /// Reads what stands as `sortBy`.
 fn sort_spec(v: JsonbRef<'_>) -> Result<SortBy, QueryError> {
     let wrong =
-        || QueryError::location(2_942_503, "the sortBy of $sortArray is 1, -1 or an object of fields with 1 or -1");
+        |code| QueryError::location(code, "the sortBy of $sortArray is 1, -1 or an object of fields with 1 or -1");
     let Some(fields) = v.as_object() else {
-        return sort_direction(v).map(|descending| SortBy::Whole { descending }).ok_or_else(wrong);
+        let code = if v.kind().is_number() { 2_942_506 } else { 2_942_507 };
+        return sort_direction(v).map(|descending| SortBy::Whole { descending }).ok_or_else(|| wrong(code));
     };
+    let wrong = || wrong(2_942_505);
     if fields.is_empty() || fields.len() > SORT_FIELDS_MAX {
         return Err(wrong());
     }

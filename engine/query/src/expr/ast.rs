@@ -65,6 +65,8 @@ pub(super) enum Expr {
     DateFromString(Box<DateFromStringCall>),
     Regex(Box<RegexCall>),
     Random,
+    /// A new ObjectId of the operation's time, in milliseconds since 1970-01-01 UTC.
+    NewObjectId(i64),
 }
 
 /// Field names, from the outside in; none stands for the value itself.
@@ -86,6 +88,7 @@ pub(super) struct ConvertCall {
     pub(super) format: Option<Expr>,
     pub(super) on_error: Option<Expr>,
     pub(super) on_null: Option<Expr>,
+    pub(super) byte_order: Option<Expr>,
 }
 
 /// `$dateFromString`.

@@ -150,7 +150,7 @@ fn from_parts<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     }
     if mixed.iter().any(|&i| args.has(i)) {
         let message = "$dateFromParts does not allow mixing natural dates with ISO dates";
-        return Err(QueryError::location(40489, message));
+        return Err(QueryError::location(if iso { 40525 } else { 40489 }, message));
     }
     let mut values = [0; 7];
     let first = if iso { 3 } else { 0 };

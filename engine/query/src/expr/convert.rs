@@ -4,6 +4,7 @@
 //! type is `ConversionFailure` (241), which `onError` catches.
 
 use super::ast::ConvertCall;
+use super::binary_number::{self, ByteOrder};
 use super::datum::Datum;
 use super::evaluate::evaluate;
 use super::registry::{Arguments, ONE, Operator};
@@ -26,14 +27,14 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$toString",
         shape: ONE,
-        run: |args| short(args, Target { kind: Kind::String, subtype: 0, format: Some("auto") }),
+        run: |args| short(args, Target { format: Some("auto"), ..Target::plain(Kind::String) }),
     },
     Operator { name: "$toObjectId", shape: ONE, run: |args| short(args, Target::plain(Kind::ObjectId)) },
     Operator { name: "$toDate", shape: ONE, run: |args| short(args, Target::plain(Kind::Date)) },
     Operator {
         name: "$toUUID",
         shape: ONE,
-        run: |args| short(args, Target { kind: Kind::Binary, subtype: 4, format: Some("uuid") }),
+        run: |args| short(args, Target { subtype: 4, format: Some("uuid"), ..Target::plain(Kind::Binary) }),
     },
 ];
 
@@ -45,11 +46,13 @@ struct Target<'t> {
     subtype: u8,
     /// How binary data stands as text.
     format: Option<&'t str>,
+    /// How numbers stand as binary data.
+    byte_order: ByteOrder,
 }
 
 impl Target<'_> {
     const fn plain(kind: Kind) -> Self {
-        Self { kind, subtype: 0, format: None }
+        Self { kind, subtype: 0, format: None, byte_order: ByteOrder::Little }
     }
 }
 
@@ -92,7 +95,11 @@ pub(super) fn evaluate_call<'a>(call: &'a ConvertCall, scope: &mut Scope<'a>) ->
             return Err(QueryError::location(4_341_114, message));
         }
     };
-    match (convert(&input, Target { kind, subtype, format }, scope), &call.on_error) {
+    let byte_order = match &call.byte_order {
+        Some(order) => byte_order(&evaluate(order, scope)?)?,
+        None => ByteOrder::default(),
+    };
+    match (convert(&input, Target { kind, subtype, format, byte_order }, scope), &call.on_error) {
         (Err(e), Some(on_error)) if e.code() == CONVERSION_FAILURE => evaluate(on_error, scope),
         (result, _) => result,
     }
@@ -100,11 +107,40 @@ pub(super) fn evaluate_call<'a>(call: &'a ConvertCall, scope: &mut Scope<'a>) ->
 
 const CONVERSION_FAILURE: i32 = 241;
 
+fn byte_order(order: &Datum<'_>) -> Result<ByteOrder, QueryError> {
+    match order.as_str() {
+        Some(name) => ByteOrder::parse(name),
+        None if order.is_nullish() => Ok(ByteOrder::default()),
+        None => {
+            let message = format!("$convert requires that 'byteOrder' be a string, found: {}", order.type_name());
+            Err(QueryError::location(9_130_001, message))
+        }
+    }
+}
+
+/// BSON's subtypes of binary data that are known.
+fn subtype_of(subtype: &Datum<'_>) -> Result<u8, QueryError> {
+    const KNOWN: [i64; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 128];
+    if subtype.is_nullish() {
+        return Ok(0);
+    }
+    let Some(n) = subtype.as_number() else {
+        let message = format!("$convert's 'subtype' must be a number, but is {}", subtype.type_name());
+        return Err(QueryError::location(4_341_108, message));
+    };
+    let Some(n) = n.as_whole() else {
+        return Err(QueryError::location(4_341_106, "in $convert, a numeric 'subtype' must be an integer"));
+    };
+    match u8::try_from(n) {
+        Ok(subtype) if KNOWN.contains(&n) => Ok(subtype),
+        _ => Err(QueryError::location(4_341_107, format!("in $convert, {n} is no subtype of binary data"))),
+    }
+}
+
 fn target_of(to: &Datum<'_>) -> Result<(Kind, u8), QueryError> {
     if to.is_object() {
         let (kind, _) = target_of(&to.field("type"))?;
-        let subtype = to.field("subtype").as_number().and_then(Number::as_whole).unwrap_or(0);
-        return Ok((kind, u8::try_from(subtype).unwrap_or(0)));
+        return Ok((kind, subtype_of(&to.field("subtype"))?));
     }
     let known = [
         (1, Kind::Double),
@@ -154,8 +190,16 @@ fn convert<'a>(input: &Datum<'a>, target: Target<'_>, scope: &mut Scope<'a>) -> 
             Datum::Number(n) => !n.is_zero(),
             _ => true,
         })),
-        Kind::Int32 | Kind::Int64 => to_integer(input, target.kind, unsupported),
-        Kind::Double => to_double(input, unsupported),
+        Kind::Int32 | Kind::Int64 => match input.other() {
+            Some(Value::Binary { bytes, .. }) => binary_to_integer(bytes, target, unsupported),
+            _ => to_integer(input, target.kind, unsupported),
+        },
+        Kind::Double => match input.other() {
+            Some(Value::Binary { bytes, .. }) => {
+                binary_number::double(bytes, target.byte_order).map(Datum::double).ok_or_else(unsupported)
+            }
+            _ => to_double(input, unsupported),
+        },
         Kind::Decimal128 => to_decimal(input, unsupported),
         Kind::String => to_text(input, target.format, scope)?.ok_or_else(unsupported),
         Kind::ObjectId => match (input.other(), input.as_str()) {
@@ -170,17 +214,42 @@ fn convert<'a>(input: &Datum<'a>, target: Target<'_>, scope: &mut Scope<'a>) -> 
         Kind::Binary => match (input.other(), input.as_str()) {
             (Some(Value::Binary { subtype, .. }), _) if subtype == target.subtype => Ok(input.clone()),
             (_, Some(text)) => match target.format {
-                None => Err(unsupported()),
+                None => Err(no_format(input, target.kind)),
                 Some(format) => match binary_text::decode(text, format)? {
                     Some(bytes) => Ok(Datum::made(|out| out.binary(target.subtype, &bytes))),
                     None => Err(failure(format!("input '{text}' does not match the format '{format}'"))),
                 },
             },
-            _ => Err(unsupported()),
+            _ => number_to_binary(input, target).ok_or_else(unsupported),
         },
         kind if input.kind() == Some(kind) => Ok(input.clone()),
         _ => Err(unsupported()),
     }
+}
+
+/// Between text and binary data nothing is said without a format.
+fn no_format(input: &Datum<'_>, to: Kind) -> QueryError {
+    let message = format!("$convert needs a 'format' to convert from {} to {}", input.type_name(), to.alias());
+    QueryError::location(4_341_115, message)
+}
+
+fn binary_to_integer<'a>(bytes: &[u8], target: Target<'_>, unsupported: impl Fn() -> QueryError) -> Outcome<'a> {
+    if target.kind == Kind::Int32 {
+        let n = binary_number::integer(bytes, target.byte_order, 4).and_then(|n| i32::try_from(n).ok());
+        return n.map(Datum::int).ok_or_else(unsupported);
+    }
+    binary_number::integer(bytes, target.byte_order, 8).map(Datum::long).ok_or_else(unsupported)
+}
+
+fn number_to_binary<'a>(input: &Datum<'_>, target: Target<'_>) -> Option<Datum<'a>> {
+    let little = match input {
+        Datum::Number(Number::Int32(n)) => n.to_le_bytes().to_vec(),
+        Datum::Number(Number::Int64(n)) => n.to_le_bytes().to_vec(),
+        Datum::Number(Number::Double(d)) => d.to_le_bytes().to_vec(),
+        _ => return None,
+    };
+    let bytes = target.byte_order.arrange(little);
+    Some(Datum::made(|out| out.binary(target.subtype, &bytes)))
 }
 
 fn to_integer<'a>(input: &Datum<'a>, kind: Kind, unsupported: impl Fn() -> QueryError) -> Outcome<'a> {
@@ -291,7 +360,7 @@ fn to_text<'a>(
         (Datum::Bool(b), _) => b.to_string(),
         (_, Some(Value::ObjectId(id))) => binary_text::to_hex(&id),
         (_, Some(Value::Binary { subtype, bytes })) => match format {
-            None => return Ok(None),
+            None => return Err(no_format(input, Kind::String)),
             Some(format) => binary_text::encode(bytes, subtype, format)?,
         },
         _ => match number_or_date(input) {

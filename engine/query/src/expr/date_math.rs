@@ -81,7 +81,10 @@ fn start_of_week(args: &Arguments<'_, '_>, i: usize, code: i32) -> Result<Option
     let days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
     match days.iter().position(|day| *day == name || day[..3] == *name) {
         Some(day) => Ok(Some(day as i64)),
-        None => Err(QueryError::failed_to_parse(format!("{}: unknown day of week value: {name}", args.name))),
+        None => {
+            let message = format!("{}: unknown day of week value: {name}", args.name);
+            Err(QueryError::location(5_439_016, message))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::ast::{Call, Expr};
 use super::datum::Datum;
 use super::registry::Arguments;
 use super::scope::Scope;
-use super::{convert, date_parse, regex};
+use super::{convert, date_parse, fresh, regex};
 use crate::QueryError;
 use crate::number::Number;
 use quarrydb_jsonb::{ArrayRef, JsonbRef};
@@ -22,7 +22,8 @@ pub(super) fn evaluate<'a>(e: &'a Expr, scope: &mut Scope<'a>) -> Evaluated<'a> 
         Expr::Constant(value) => Ok(Datum::from(value.view())),
         Expr::Missing => Ok(Datum::Missing),
         Expr::Root(path) if path.is_empty() => Ok(scope.root().clone()),
-        Expr::Random => Ok(Datum::double(super::size::random())),
+        Expr::Random => Ok(Datum::double(fresh::random())),
+        Expr::NewObjectId(now_ms) => Ok(Datum::made(|out| out.object_id(fresh::object_id(*now_ms)))),
         _ => {
             let before = scope.used();
             let value = inner(e, scope)?;
@@ -34,7 +35,7 @@ pub(super) fn evaluate<'a>(e: &'a Expr, scope: &mut Scope<'a>) -> Evaluated<'a> 
 
 fn inner<'a>(e: &'a Expr, scope: &mut Scope<'a>) -> Evaluated<'a> {
     match e {
-        Expr::Constant(_) | Expr::Missing | Expr::Random => Ok(Datum::Missing),
+        Expr::Constant(_) | Expr::Missing | Expr::Random | Expr::NewObjectId(_) => Ok(Datum::Missing),
         Expr::Root(path) => {
             let root = scope.root().clone();
             walk(root, path, scope)
@@ -149,8 +150,9 @@ fn switch<'a>(branches: &'a [(Expr, Expr)], default: Option<&'a Expr>, scope: &m
     match default {
         Some(default) => evaluate(default, scope),
         None => {
+            let code = if branches.is_empty() { 40069 } else { 40066 };
             let message = "$switch could not find a matching branch for an input, and no default was specified";
-            Err(QueryError::location(40066, message))
+            Err(QueryError::location(code, message))
         }
     }
 }

@@ -4,15 +4,16 @@
 //! or unknown stand here. Next: `evaluate.rs`.
 
 use super::ast::{Call, ConvertCall, DateFromStringCall, Expr};
+use super::datum::Datum;
 use super::parse::{Parser, check_variable_name};
 use super::{array, regex, registry};
 use crate::{Place, QueryError};
-use quarrydb_jsonb::{JsonbRef, ObjectRef};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, ObjectRef};
 
 type Parsed = Result<Expr, QueryError>;
 
 /// Names that `parse` knows; the rest is in the registry.
-pub(super) const FORMS: [&str; 18] = [
+pub(super) const FORMS: [&str; 20] = [
     "$and",
     "$or",
     "$cond",
@@ -28,6 +29,8 @@ pub(super) const FORMS: [&str; 18] = [
     "$regexFind",
     "$regexFindAll",
     "$rand",
+    "$createObjectId",
+    "$sigmoid",
     "$literal",
     "$const",
     "$expr",
@@ -51,7 +54,11 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
         "$dateFromString" => date_from_string(p, operand, place),
         "$regexMatch" | "$regexFind" | "$regexFindAll" => regex::parse(p, name, operand, place),
         "$sortArray" => sort_array(p, operand, place),
-        "$rand" => Ok(Expr::Random),
+        "$rand" => no_arguments(name, 3_040_501, operand, place).map(|()| Expr::Random),
+        "$createObjectId" => {
+            no_arguments(name, FAILED_TO_PARSE, operand, place).map(|()| Expr::NewObjectId(p.now_ms()))
+        }
+        "$sigmoid" => sigmoid(p, operand, place),
         _ => return None,
     })
 }
@@ -86,13 +93,16 @@ type Numbers = (&'static str, i32, i32, &'static [(&'static str, i32)]);
 
 /// The numbers that MongoDB gives to faults in arguments by name: for a value that is no object, for an unknown
 /// argument, then for each required argument.
-const NUMBERS: [Numbers; 24] = [
+const NUMBERS: [Numbers; 27] = [
     ("$map", 16878, 16879, &[("input", 16880), ("in", 16882)]),
     ("$filter", 28646, 28647, &[("input", 28648), ("cond", 28650)]),
     ("$reduce", 40075, 40076, &[("input", 40077), ("initialValue", 40078), ("in", 40079)]),
     ("$let", 16874, 16875, &[("vars", 16876), ("in", 16877)]),
     ("$cond", 17083, 17083, &[("if", 17080), ("then", 17081), ("else", 17082)]),
     ("$switch", 40060, 40067, &[("branches", 40068)]),
+    ("$getField", FAILED_TO_PARSE, 3041701, &[("field", 3041702), ("input", 3041703)]),
+    ("$setField", 4161100, 4161101, &[("field", 4161102), ("value", 4161103), ("input", 4161109)]),
+    ("$unsetField", 4161110, 4161111, &[("field", 4161102), ("input", 4161109)]),
     ("$zip", 34460, 34464, &[("inputs", 34465)]),
     ("$sortArray", 2942500, 2942501, &[("input", 2942502), ("sortBy", 2942503)]),
     ("$trim", 50696, 50694, &[("input", 50695)]),
@@ -120,16 +130,78 @@ pub(super) fn named_error(name: &str, fault: &str, message: String) -> QueryErro
         (Some((_, object, _, _)), "object") => Some(*object),
         (Some((_, _, unknown, _)), "unknown") => Some(*unknown),
         (Some((_, _, _, required)), argument) => required.iter().find(|(n, _)| *n == argument).map(|(_, code)| *code),
+        (None, "unknown") if DATE_PARTS.contains(&name) => Some(40535),
+        (None, "date") if DATE_PARTS.contains(&name) => Some(40539),
         (None, _) => None,
     };
     match code {
+        Some(FAILED_TO_PARSE) | None => QueryError::failed_to_parse(message),
         Some(code) => QueryError::location(code, message),
-        None => QueryError::failed_to_parse(message),
     }
 }
 
+/// Operators that take a date alone, or an object with `date` and `timezone`.
+pub(super) const DATE_PARTS: [&str; 13] = [
+    "$year",
+    "$month",
+    "$week",
+    "$dayOfMonth",
+    "$dayOfWeek",
+    "$dayOfYear",
+    "$hour",
+    "$minute",
+    "$second",
+    "$millisecond",
+    "$isoWeek",
+    "$isoWeekYear",
+    "$isoDayOfWeek",
+];
+
 fn object<'v>(name: &str, operand: JsonbRef<'v>, place: &Place<'_>) -> Result<ObjectRef<'v>, QueryError> {
     operand.as_object().ok_or_else(|| needs_object(name, operand).at(place))
+}
+
+/// MongoDB's number where it gives no other.
+const FAILED_TO_PARSE: i32 = 9;
+
+/// Checks that nothing is given to an operator that takes nothing.
+fn no_arguments(name: &str, code: i32, operand: JsonbRef<'_>, place: &Place<'_>) -> Result<(), QueryError> {
+    let none = match (operand.as_object(), operand.as_array()) {
+        (Some(object), _) => object.is_empty(),
+        (_, Some(array)) => array.is_empty(),
+        _ => false,
+    };
+    if none {
+        return Ok(());
+    }
+    let message = format!("{name} takes no arguments: {{{name}: {{}}}}");
+    Err(if code == FAILED_TO_PARSE {
+        QueryError::failed_to_parse(message)
+    } else {
+        QueryError::location(code, message)
+    }
+    .at(place))
+}
+
+/// `$sigmoid` is `1 / (1 + e^-x)`, by the operators that say so.
+fn sigmoid(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
+    let mut arguments = p.positional("$sigmoid", operand, 1, 1, place)?;
+    let one = |n| Expr::Constant(int(n));
+    let mut here = arguments.pop().flatten().unwrap_or(Expr::Missing);
+    for (name, before) in [("$multiply", Some(-1)), ("$exp", None), ("$add", Some(1)), ("$divide", Some(1))] {
+        let Some(operator) = registry::find(name) else { return Err(unknown(name).at(place)) };
+        let constant = matches!(here, Expr::Constant(_) | Expr::Missing);
+        let arguments = before.map(one).into_iter().chain([here]).map(Some).collect();
+        let call = Expr::Call(Box::new(Call { operator, arguments }));
+        here = if constant { p.fold(call) } else { call };
+    }
+    Ok(here)
+}
+
+fn int(n: i32) -> JsonbBuf {
+    let mut out = Builder::new();
+    out.int32(n);
+    JsonbBuf::from_valid(out.take())
 }
 
 fn many(
@@ -198,6 +270,8 @@ fn switch(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
     if branches.is_empty() {
         return Err(QueryError::location(40068, "$switch requires at least one branch").at(place));
     }
+    // A case that never holds is no branch: where no other is left, MongoDB's number says so.
+    branches.retain(|(case, _)| !matches!(case, Expr::Constant(v) if !Datum::from(v.view()).is_true()));
     Ok(Expr::Switch { branches, default })
 }
 
@@ -329,13 +403,10 @@ fn convert(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {
     let object = object("$convert", operand, place)?;
     let optional = ["format", "onError", "onNull", "byteOrder"];
     let mut arguments = p.named("$convert", object, &["input", "to"], &optional, place)?;
-    if arguments.pop().flatten().is_some() {
-        return Err(QueryError::failed_to_parse("the 'byteOrder' of $convert is not supported").at(place));
-    }
     let mut next = || arguments.remove(0);
     let (Some(input), Some(to)) = (next(), next()) else { return Err(needs_object("$convert", operand).at(place)) };
-    let (format, on_error, on_null) = (next(), next(), next());
-    Ok(Expr::Convert(Box::new(ConvertCall { input, to, format, on_error, on_null })))
+    let (format, on_error, on_null, byte_order) = (next(), next(), next(), next());
+    Ok(Expr::Convert(Box::new(ConvertCall { input, to, format, on_error, on_null, byte_order })))
 }
 
 fn date_from_string(p: &mut Parser, operand: JsonbRef<'_>, place: &Place<'_>) -> Parsed {

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod array;
 mod ast;
+mod binary_number;
 mod binary_text;
 mod bits;
 mod calendar;
@@ -19,7 +20,10 @@ mod date_parse;
 mod datum;
 mod evaluate;
 mod forms;
+mod fresh;
+mod hashed;
 mod let_variables;
+mod md5;
 mod object;
 mod parse;
 mod regex;

@@ -108,7 +108,8 @@ fn from_array<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         }
         let (name, value) = if is_pair { pair(&element)? } else { key_and_value(&element)? };
         if name.contains('\0') {
-            return Err(QueryError::location(4_940_400, "a key of $arrayToObject cannot contain NUL"));
+            let code = if is_pair { 4_940_400 } else { 4_940_401 };
+            return Err(QueryError::location(code, "a key of $arrayToObject cannot contain NUL"));
         }
         merged.put(name, value);
     }

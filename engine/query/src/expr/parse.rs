@@ -93,6 +93,11 @@ impl Parser {
         })
     }
 
+    /// The operation's time.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
     /// `$$CURRENT`.
     fn current(&self) -> Expr {
         match self.slot("CURRENT") {
@@ -196,6 +201,7 @@ impl Parser {
                 let by_name =
                     operand.as_object().filter(|o| o.iter().next().is_none_or(|e| !e.name().starts_with('$')));
                 match by_name {
+                    Some(object) if name == "$getField" => self.named(name, object, &["field", "input"], &[], place)?,
                     Some(object) => self.named(name, object, required, optional, place)?,
                     None => {
                         let mut arguments = self.positional(name, operand, 1, 1, place)?;
@@ -207,7 +213,9 @@ impl Parser {
         };
         if matches!(name, "$setField" | "$unsetField") && !matches!(arguments.first(), Some(Some(Expr::Constant(_)))) {
             let message = format!("{name} requires 'field' to be a constant; $literal keeps a '$' in it");
-            return Err(QueryError::location(4_161_106, message).at(place));
+            let is_path = matches!(arguments.first(), Some(Some(Expr::Root(_) | Expr::Variable { .. })));
+            let code = if is_path { 4_161_108 } else { 4_161_106 };
+            return Err(QueryError::location(code, message).at(place));
         }
         if name == "$getField"
             && let Some(input @ None) = arguments.last_mut()
@@ -386,6 +394,8 @@ fn check_arity(name: &str, found: usize, least: usize, most: usize, place: &Plac
         return Ok(());
     }
     let (code, wanted) = match (least, most) {
+        (1, 1) if forms::DATE_PARTS.contains(&name) => (40536, "exactly 1 argument".to_owned()),
+        (l, usize::MAX) if name == "$setEquals" => (17045, format!("at least {l} arguments")),
         (1, 1) => (16020, "exactly 1 argument".to_owned()),
         (l, m) if l == m => (16020, format!("exactly {l} arguments")),
         (l, usize::MAX) => (28667, format!("at least {l} arguments")),

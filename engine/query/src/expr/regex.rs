@@ -54,7 +54,7 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
         };
         let wanted = wanted(name, &Datum::from(pattern.view()), &options).map_err(|e| e.at(place))?;
         if let Some((text, options)) = wanted {
-            let pattern = Pattern::compile(&text, &options, PatternCount::next()).map_err(|e| e.at(place))?;
+            let pattern = compile(&text, &options, PatternCount::next()).map_err(|e| e.at(place))?;
             call.compiled = Some(Box::new(pattern));
         }
     }
@@ -74,7 +74,13 @@ fn wanted(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Option
     if pattern.is_nullish() {
         return Ok(None);
     }
+    if option_text.contains('\0') {
+        return Err(QueryError::location(51110, format!("{name}: 'options' cannot contain an embedded null byte")));
+    }
     if let Some(text) = pattern.as_str() {
+        if text.contains('\0') {
+            return Err(QueryError::location(51109, format!("{name}: 'regex' cannot contain an embedded null byte")));
+        }
         return Ok(Some((text.to_owned(), option_text.to_owned())));
     }
     match pattern.other() {
@@ -93,6 +99,14 @@ fn wanted(name: &str, pattern: &Datum<'_>, options: &Datum<'_>) -> Result<Option
     }
 }
 
+/// What a filter calls an invalid pattern (51091), expressions call 51111.
+fn compile(text: &str, options: &str, nth: usize) -> Result<Pattern, QueryError> {
+    Pattern::compile(text, options, nth).map_err(|e| match e.code() {
+        51091 => QueryError::location(51111, e.message()),
+        _ => e,
+    })
+}
+
 /// Compiles a pattern that is not constant, or finds that it is the one of last time.
 fn compiled<'a>(text: &str, options: &str, scope: &mut Scope<'a>) -> Result<Rc<Pattern>, QueryError> {
     let key = format!("{options}/{text}");
@@ -102,7 +116,7 @@ fn compiled<'a>(text: &str, options: &str, scope: &mut Scope<'a>) -> Result<Rc<P
         return Ok(Rc::clone(pattern));
     }
     scope.step(COMPILE_STEPS + text.len() as u64)?;
-    let pattern = Rc::new(Pattern::compile(text, options, DYNAMIC_NTH)?);
+    let pattern = Rc::new(compile(text, options, DYNAMIC_NTH)?);
     scope.last_pattern = Some((key.into(), Rc::clone(&pattern)));
     Ok(pattern)
 }

@@ -5,8 +5,8 @@
 use super::datum::Datum;
 use super::scope::Scope;
 use super::{
-    arithmetic, array, bits, calendar_ops, compare, convert, date_format, date_math, object, set, size, statistics,
-    string, trig,
+    arithmetic, array, bits, calendar_ops, compare, convert, date_format, date_math, hashed, object, set, size,
+    statistics, string, trig,
 };
 use crate::QueryError;
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ impl<'a> Arguments<'_, 'a> {
 }
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> = LazyLock::new(|| {
-    let families: [&'static [Operator]; 14] = [
+    let families: [&'static [Operator]; 15] = [
         arithmetic::OPERATORS,
         array::OPERATORS,
         bits::OPERATORS,
@@ -117,6 +117,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> = LazyLock::n
         convert::OPERATORS,
         date_format::OPERATORS,
         date_math::OPERATORS,
+        hashed::OPERATORS,
         object::OPERATORS,
         set::OPERATORS,
         size::OPERATORS,

@@ -1,11 +1,9 @@
-//! Sizes in bytes, and the one operator that is different each time.
+//! Sizes in bytes, and the parts of a timestamp.
 
 use super::datum::Datum;
 use super::registry::{Arguments, ONE, Operator};
 use crate::QueryError;
 use quarrydb_jsonb::{Value, bson_size};
-use std::cell::Cell;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 type Outcome<'a> = Result<Datum<'a>, QueryError>;
 
@@ -69,22 +67,4 @@ fn timestamp<'a>(args: &Arguments<'_, 'a>, second: bool) -> Outcome<'a> {
             Err(QueryError::location(code, message))
         }
     }
-}
-
-thread_local! {
-    static SEED: Cell<u64> = Cell::new(RandomState::new().build_hasher().finish());
-}
-
-/// A double in [0, 1): splitmix64 (Steele, Lea, Flood 2014) from a seed of the process's own.
-pub(super) fn random() -> f64 {
-    let state = SEED.with(|seed| {
-        let next = seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        seed.set(next);
-        next
-    });
-    let mut z = state;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    (z >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -201,13 +201,18 @@ fn median<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
 
 fn percentile<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     let numbers = sorted_numbers(args, 2)?;
-    let shares: Option<Vec<f64>> = args.get(1).elements().and_then(|elements| {
-        elements.map(|e| e.as_number().map(Number::to_f64).filter(|p| (0.0..=1.0).contains(p))).collect()
-    });
-    let Some(shares) = shares.filter(|s| !s.is_empty()) else {
+    let wrong = |code| {
         let message = "the 'p' of $percentile must be a non-empty array of numbers from 0.0 to 1.0";
-        return Err(QueryError::location(7_750_301, message));
+        QueryError::location(code, message)
     };
+    let mut shares = Vec::new();
+    for share in args.get(1).elements().into_iter().flatten() {
+        let share = share.as_number().map(Number::to_f64).ok_or_else(|| wrong(7_750_302))?;
+        shares.push(Some(share).filter(|p| (0.0..=1.0).contains(p)).ok_or_else(|| wrong(7_750_303))?);
+    }
+    if shares.is_empty() {
+        return Err(wrong(7_750_301));
+    }
     let values = shares.into_iter().map(|p| at_share(&numbers, p)).collect();
     args.array(values)
 }

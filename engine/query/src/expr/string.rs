@@ -195,7 +195,7 @@ fn split<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     if args.any_nullish() {
         return Ok(Datum::Null);
     }
-    let (text, separator) = two_texts(args, (40085, 40086))?;
+    let (text, separator) = two_texts(args, (40085, 10_503_900))?;
     if separator.is_empty() {
         return Err(QueryError::location(40087, "$split requires a non-empty separator"));
     }
@@ -244,7 +244,9 @@ fn trim<'a>(args: &mut Arguments<'_, 'a>, front: bool, back: bool) -> Outcome<'a
 }
 
 fn replace<'a>(args: &mut Arguments<'_, 'a>, most: usize) -> Outcome<'a> {
-    for (i, (code, name)) in [(51746, "input"), (51745, "find"), (51744, "replacement")].into_iter().enumerate() {
+    for (i, (code, name)) in
+        [(10_503_904, "input"), (10_503_901, "find"), (10_503_902, "replacement")].into_iter().enumerate()
+    {
         if !args.get(i).is_nullish() && args.get(i).as_str().is_none() {
             let found = args.get(i).type_name();
             let message = format!("{} requires that '{name}' be a string, found: {found}", args.name);

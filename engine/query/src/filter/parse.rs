@@ -9,6 +9,7 @@ use super::in_set::InSet;
 use super::parse_field;
 use crate::computed::Computed;
 use crate::limits::NESTING_MAX;
+use crate::number::Number;
 use crate::path_walk::FieldPath;
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{Builder, JsonbRef, Kind, ObjectRef};
@@ -106,6 +107,7 @@ impl<'c> Parser<'c> {
                 return Err(QueryError::bad_value(message).at(place));
             }
             "$expr" => nodes.push(Node::Expression(Computed::parse(value, &self.context.at(*place))?)),
+            "$sampleRate" => nodes.push(self.sample_rate(value, place)?),
             "$jsonSchema" => nodes.push(Node::Schema(Box::new(self.schema(value, place)?))),
             "$alwaysTrue" | "$alwaysFalse" => {
                 if super::number::whole_i64(value) != Some(1) {
@@ -116,6 +118,25 @@ impl<'c> Parser<'c> {
             _ => return Err(unknown_at_top(name).at(place)),
         }
         Ok(())
+    }
+
+    /// `$sampleRate`: each document with that probability.
+    fn sample_rate(&self, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Node, QueryError> {
+        let refuse = |message: &str| Err(QueryError::bad_value(message).at(place));
+        if self.in_element {
+            return refuse("$sampleRate can only be applied to the top-level document");
+        }
+        if !value.kind().is_number() {
+            return refuse("the argument of $sampleRate must be a number");
+        }
+        let rate = Number::of(value).map_or(f64::NAN, Number::to_f64);
+        if !(0.0..=1.0).contains(&rate) {
+            return refuse("the argument of $sampleRate must be from 0 to 1");
+        }
+        if rate == 0.0 || rate == 1.0 {
+            return Ok(Node::Constant(rate == 1.0));
+        }
+        Computed::below_random(rate, &self.context.at(*place)).map(Node::Expression)
     }
 
     fn branches(&mut self, name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Vec<Node>, QueryError> {

@@ -159,3 +159,81 @@ fn angles_are_radians() {
         (r#"{"$tanh": null}"#, "{}", "null"),
     ]);
 }
+
+/// From another implementation of the same standard: Python's `decimal` with 34 digits.
+#[test]
+fn powers_and_logarithms_of_decimals() {
+    check(&[
+        (r#"{"$exp": {"$numberDecimal": "0"}}"#, "{}", r#"{"$numberDecimal": "1"}"#),
+        (r#"{"$exp": {"$numberDecimal": "-0"}}"#, "{}", r#"{"$numberDecimal": "1"}"#),
+        (r#"{"$exp": {"$numberDecimal": "1"}}"#, "{}", r#"{"$numberDecimal": "2.718281828459045235360287471352662"}"#),
+        (
+            r#"{"$exp": {"$numberDecimal": "-1"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "0.3678794411714423215955237701614609"}"#,
+        ),
+        (
+            r#"{"$exp": {"$numberDecimal": "0.5"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "1.648721270700128146848650787814164"}"#,
+        ),
+        (
+            r#"{"$exp": {"$numberDecimal": "2.5"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "12.18249396070347343807017595116797"}"#,
+        ),
+        (r#"{"$exp": {"$numberDecimal": "10"}}"#, "{}", r#"{"$numberDecimal": "22026.46579480671651695790064528424"}"#),
+        (
+            r#"{"$exp": {"$numberDecimal": "-100"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "3.720075976020835962959695803863118E-44"}"#,
+        ),
+        (
+            r#"{"$exp": {"$numberDecimal": "1E-30"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "1.000000000000000000000000000001000"}"#,
+        ),
+        (r#"{"$ln": {"$numberDecimal": "1"}}"#, "{}", r#"{"$numberDecimal": "0"}"#),
+        (r#"{"$ln": {"$numberDecimal": "2"}}"#, "{}", r#"{"$numberDecimal": "0.6931471805599453094172321214581766"}"#),
+        (r#"{"$ln": {"$numberDecimal": "10"}}"#, "{}", r#"{"$numberDecimal": "2.302585092994045684017991454684364"}"#),
+        (
+            r#"{"$ln": {"$numberDecimal": "0.5"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "-0.6931471805599453094172321214581766"}"#,
+        ),
+        (
+            r#"{"$ln": {"$numberDecimal": "1E+40"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "92.10340371976182736071965818737457"}"#,
+        ),
+        (
+            r#"{"$ln": {"$numberDecimal": "123456789"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "18.63140176616801803319393334796320"}"#,
+        ),
+        (r#"{"$log10": {"$numberDecimal": "1"}}"#, "{}", r#"{"$numberDecimal": "0"}"#),
+        (
+            r#"{"$log10": {"$numberDecimal": "2"}}"#,
+            "{}",
+            r#"{"$numberDecimal": "0.3010299956639811952137388947244930"}"#,
+        ),
+        (r#"{"$log10": {"$numberDecimal": "1000"}}"#, "{}", r#"{"$numberDecimal": "3"}"#),
+        (r#"{"$log10": {"$numberDecimal": "0.001"}}"#, "{}", r#"{"$numberDecimal": "-3"}"#),
+        (r#"{"$log10": {"$numberDecimal": "1E+40"}}"#, "{}", r#"{"$numberDecimal": "40"}"#),
+        (r#"{"$pow": [{"$numberDecimal": "2"}, {"$numberDecimal": "10"}]}"#, "{}", r#"{"$numberDecimal": "1024"}"#),
+        (
+            r#"{"$pow": [{"$numberDecimal": "2"}, {"$numberDecimal": "0.5"}]}"#,
+            "{}",
+            r#"{"$numberDecimal": "1.414213562373095048801688724209698"}"#,
+        ),
+        (r#"{"$pow": [{"$numberDecimal": "10"}, {"$numberDecimal": "-3"}]}"#, "{}", r#"{"$numberDecimal": "0.001"}"#),
+        (
+            r#"{"$pow": [{"$numberDecimal": "1.1"}, {"$numberDecimal": "2.2"}]}"#,
+            "{}",
+            r#"{"$numberDecimal": "1.233286300554662510989000587952065"}"#,
+        ),
+        (r#"{"$sqrt": {"$numberDecimal": "2"}}"#, "{}", r#"{"$numberDecimal": "1.414213562373095048801688724209698"}"#),
+        (r#"{"$sqrt": {"$numberDecimal": "144"}}"#, "{}", r#"{"$numberDecimal": "12"}"#),
+        (r#"{"$sqrt": {"$numberDecimal": "0.25"}}"#, "{}", r#"{"$numberDecimal": "0.5"}"#),
+    ]);
+}

@@ -73,7 +73,7 @@ fn arrays_are_made_joined_and_turned() {
         (r#"{"$indexOfArray": [["a", "b"], "b", 0, 1]}"#, "{}", "-1"),
         (r#"{"$indexOfArray": [null, "b"]}"#, "{}", "null"),
         (r#"{"$indexOfArray": ["x", "b"]}"#, "{}", "error 40090"),
-        (r#"{"$indexOfArray": [[1], 1, -1]}"#, "{}", "error 40097"),
+        (r#"{"$indexOfArray": [[1], 1, -1]}"#, "{}", "error 9711601"),
         (r#"{"$isArray": [[1]]}"#, "{}", "true"),
         (r#"{"$isArray": "$a"}"#, r#"{"a": [1]}"#, "true"),
         (r#"{"$isArray": ["x"]}"#, "{}", "false"),

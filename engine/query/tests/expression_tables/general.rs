@@ -226,3 +226,97 @@ fn what_grows_without_end_stops_at_the_budget() {
         ),
     ]);
 }
+
+/// The first three are MongoDB's own; the rest follows from its rules by another program (an MD5 over BSON bytes).
+#[test]
+fn hashed_index_keys_are_mongodbs() {
+    let long = |n: i64| format!(r#"{{"$numberLong": "{n}"}}"#);
+    let rows = [
+        (r#""string to hash""#, 763_543_691_661_428_748),
+        (r#""hello""#, 5_347_277_839_332_858_538),
+        ("null", 2_338_878_944_348_059_895),
+        (r#""$none""#, 2_338_878_944_348_059_895),
+        ("5", 4_470_791_281_878_691_347),
+        (r#"{"$numberLong": "5"}"#, 4_470_791_281_878_691_347),
+        ("5.9", 4_470_791_281_878_691_347),
+        (r#"{"$numberDecimal": "5"}"#, 4_470_791_281_878_691_347),
+        ("true", 6_405_873_908_747_105_701),
+        (r#"{"a": 1, "b": "x"}"#, -9_120_163_015_462_966_597),
+        (r#"{"$literal": [1, null]}"#, -1_930_180_418_464_020_460),
+        ("9223372036854775808.0", 4_532_067_210_535_695_462),
+        (r#"{"$numberDouble": "NaN"}"#, 4_854_801_880_128_277_513),
+        (r#"{"$numberDouble": "Infinity"}"#, 921_523_596_458_303_250),
+        (r#"{"$binary": {"base64": "AQI=", "subType": "00"}}"#, -265_437_425_692_199_210),
+        (r#"{"$timestamp": {"t": 7, "i": 2}}"#, -3_428_183_824_329_727_084),
+        (r#"{"$regularExpression": {"pattern": "a", "options": "i"}}"#, -1_736_204_118_293_582_337),
+        (r#"{"$minKey": 1}"#, 7_961_148_599_568_647_290),
+        (r#"{"$date": "1970-01-01T00:00:01Z"}"#, -5_436_004_055_469_504_372),
+        (r#"{"$numberDecimal": "2.5"}"#, 848_411_777_775_835_583),
+    ];
+    let rows: Vec<_> = rows.iter().map(|(v, n)| (format!(r#"{{"$toHashedIndexKey": {v}}}"#), long(*n))).collect();
+    check(&rows.iter().map(|(e, n)| (&**e, "{}", &**n)).collect::<Vec<_>>());
+}
+
+#[test]
+fn new_object_ids_differ_and_tell_the_time() {
+    check(&[
+        // The operation's time is 2026-01-02T03:04:05.678Z.
+        (r#"{"$toDate": {"$createObjectId": {}}}"#, "{}", r#"{"$date": "2026-01-02T03:04:05Z"}"#),
+        (r#"{"$eq": [{"$createObjectId": {}}, {"$createObjectId": {}}]}"#, "{}", "false"),
+        (
+            r#"{"$size": {"$setUnion": [{"$map": {"input": {"$range": [0, 500]}, "in": {"$createObjectId": {}}}}]}}"#,
+            "{}",
+            "500",
+        ),
+        (r#"{"$createObjectId": {"a": 1}}"#, "{}", "error 9"),
+        (r#"{"$createObjectId": 1}"#, "{}", "error 9"),
+    ]);
+}
+
+#[test]
+fn the_sigmoid_goes_from_nothing_to_one() {
+    check(&[
+        (r#"{"$sigmoid": 0}"#, "{}", "0.5"),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": 1}"#, "0.7310585786300049"),
+        (r#"{"$sigmoid": ["$x"]}"#, r#"{"x": -1000}"#, "0.0"),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": 1000}"#, "1.0"),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": {"$numberDouble": "NaN"}}"#, r#"{"$numberDouble": "NaN"}"#),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": {"$numberDecimal": "0"}}"#, r#"{"$numberDecimal": "0.5"}"#),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": null}"#, "null"),
+        (r#"{"$sigmoid": "$x"}"#, "{}", "null"),
+        (r#"{"$sigmoid": "$x"}"#, r#"{"x": "1"}"#, "error 14"),
+        (r#"{"$sigmoid": [1, 2]}"#, "{}", "error 16020"),
+    ]);
+}
+
+#[test]
+fn numbers_stand_as_binary_data_in_both_orders() {
+    let to = |input: &str, order: &str| format!(r#"{{"$convert": {{"input": {input}, "to": "binData"{order}}}}}"#);
+    let from = |base64: &str, kind: &str, order: &str| {
+        let data = format!(r#"{{"$binary": {{"base64": "{base64}", "subType": "00"}}}}"#);
+        format!(r#"{{"$convert": {{"input": {data}, "to": "{kind}"{order}}}}}"#)
+    };
+    let binary = |base64: &str| format!(r#"{{"$binary": {{"base64": "{base64}", "subType": "00"}}}}"#);
+    const BIG: &str = r#", "byteOrder": "big""#;
+    const LITTLE: &str = r#", "byteOrder": "little""#;
+    let rows = [
+        (to("258", ""), binary("AgEAAA==")),
+        (to("258", LITTLE), binary("AgEAAA==")),
+        (to("258", BIG), binary("AAABAg==")),
+        (to(r#"{"$numberLong": "258"}"#, BIG), binary("AAAAAAAAAQI=")),
+        (to("1.0", BIG), binary("P/AAAAAAAAA=")),
+        (from("AgEAAA==", "int", ""), "258".to_owned()),
+        (from("AAABAg==", "int", BIG), "258".to_owned()),
+        (from("/w==", "int", ""), "-1".to_owned()),
+        (from("/v8=", "int", LITTLE), "-2".to_owned()),
+        (from("AAAAAAAAAQI=", "int", BIG), "error 241".to_owned()),
+        (from("AAAAAAAAAQI=", "long", BIG), r#"{"$numberLong": "258"}"#.to_owned()),
+        (from("/w==", "long", BIG), r#"{"$numberLong": "-1"}"#.to_owned()),
+        (from("AAEC", "long", BIG), "error 241".to_owned()),
+        (from("P/AAAAAAAAA=", "double", BIG), "1.0".to_owned()),
+        (from("AACAPw==", "double", LITTLE), "1.0".to_owned()),
+        (from("AAE=", "double", BIG), "error 241".to_owned()),
+        (to(r#"{"$numberDecimal": "1"}"#, BIG), "error 241".to_owned()),
+    ];
+    check(&rows.iter().map(|(e, v)| (&**e, "{}", &**v)).collect::<Vec<_>>());
+}

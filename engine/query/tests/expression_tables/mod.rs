@@ -3,6 +3,7 @@
 mod arithmetic;
 mod arrays;
 mod dates;
+mod error_numbers;
 mod general;
 mod hostile;
 mod random;

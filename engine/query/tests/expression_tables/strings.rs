@@ -19,7 +19,7 @@ fn strings_join_split_and_change_case() {
         (r#"{"$split": ["abc", "x"]}"#, "{}", r#"["abc"]"#),
         (r#"{"$split": ["abc", ""]}"#, "{}", "error 40087"),
         (r#"{"$split": ["$a", "-"]}"#, r#"{"a": 5}"#, "error 40085"),
-        (r#"{"$split": ["a", 5]}"#, "{}", "error 40086"),
+        (r#"{"$split": ["a", 5]}"#, "{}", "error 10503900"),
         (r#"{"$split": [null, "-"]}"#, "{}", "null"),
     ]);
 }
@@ -85,9 +85,9 @@ fn trimming_and_replacing() {
             r#""red paint red""#,
         ),
         (r#"{"$replaceAll": {"input": "$a", "find": "x", "replacement": "y"}}"#, "{}", "null"),
-        (r#"{"$replaceAll": {"input": 5, "find": "x", "replacement": "y"}}"#, "{}", "error 51746"),
-        (r#"{"$replaceAll": {"input": "x", "find": 5, "replacement": "y"}}"#, "{}", "error 51745"),
-        (r#"{"$replaceAll": {"input": "x", "find": "x", "replacement": 5}}"#, "{}", "error 51744"),
+        (r#"{"$replaceAll": {"input": 5, "find": "x", "replacement": "y"}}"#, "{}", "error 10503904"),
+        (r#"{"$replaceAll": {"input": "x", "find": 5, "replacement": "y"}}"#, "{}", "error 10503901"),
+        (r#"{"$replaceAll": {"input": "x", "find": "x", "replacement": 5}}"#, "{}", "error 10503902"),
     ]);
 }
 

@@ -57,7 +57,7 @@ fn stages_follow_each_other() {
         (
             r#"[{"$replaceWith": {"$setField": {"field": "$x", "input": "$$ROOT", "value": 1}}}]"#,
             r#"{"_id": 1}"#,
-            "error 4161106",
+            "error 4161108",
         ),
         (
             r#"[{"$replaceWith": {"$setField": {"field": {"$literal": "$x"}, "input": "$$ROOT", "value": 1}}}]"#,
