@@ -23,11 +23,20 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Bytes of all answers' bodies.
     pub body_bytes: u64,
+    /// Processor time of the server for each request in microseconds, user and system; none where nobody looked.
+    pub processor: [f64; 2],
     /// Nanoseconds of each request, sorted.
     nanos: Vec<u64>,
 }
 
 impl Outcome {
+    /// The same with the processor time, user and system, that the server spent on all of it.
+    #[must_use]
+    pub fn spent(mut self, time: [Duration; 2]) -> Self {
+        self.processor = time.map(|t| t.as_secs_f64() * 1e6 / self.requests as f64);
+        self
+    }
+
     /// Requests a second.
     #[must_use]
     pub fn rate(&self) -> f64 {
@@ -94,7 +103,8 @@ pub fn closed_loop(address: SocketAddr, connections: usize, requests: &[Vec<u8>]
         }
         let elapsed = from.elapsed();
         nanos.sort_unstable();
-        failed.map_or(Ok(Outcome { requests: nanos.len(), elapsed, body_bytes, nanos }), Err)
+        let processor = [f64::NAN; 2];
+        failed.map_or(Ok(Outcome { requests: nanos.len(), elapsed, body_bytes, processor, nanos }), Err)
     })
 }
 
@@ -120,7 +130,8 @@ mod tests {
     #[test]
     fn quantiles_are_of_the_sorted_latencies() {
         let nanos = (1..=1000).map(|n| n * 1000).collect();
-        let outcome = Outcome { requests: 1000, elapsed: Duration::from_secs(2), body_bytes: 0, nanos };
+        let outcome =
+            Outcome { requests: 1000, elapsed: Duration::from_secs(2), body_bytes: 0, processor: [0.0; 2], nanos };
         let at = |q| outcome.micros(q).round() as i64;
         assert_eq!((at(0.5), at(0.9), at(0.99), at(0.999), at(1.0)), (500, 900, 990, 999, 1000));
         assert_eq!(outcome.rate().round() as i64, 500);

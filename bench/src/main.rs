@@ -1,13 +1,15 @@
 //! The command line of the benchmarks: what was typed, handed on.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
-use quarrydb_bench::dataset::{Employees, SEED};
+use quarrydb_bench::dataset::{Employees, Lines, SEED};
 use quarrydb_bench::floor::http::{Options, Work, serve};
 use quarrydb_bench::kill;
+use quarrydb_bench::load::closed_loop;
 use quarrydb_bench::report::Report;
 use quarrydb_bench::server::Scratch;
 use quarrydb_bench::suite::{self, Plan};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ const USAGE: &str = "usage:
         ours beside the floors; groups: batch find point single import open
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
+  quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it
   quarrydb-bench kill [--rounds N] [--seed N]     kills the server under 8 writers and looks for what was lost
   quarrydb-bench dataset N [SEED]                 N employee documents, one a line
 environment:
@@ -46,7 +49,7 @@ impl Arguments {
         if self.0.is_empty() {
             return Ok(None);
         }
-        self.0.remove(0).parse().map(Some).map_err(|_| format!("{what} is a number"))
+        self.0.remove(0).parse().map(Some).map_err(|_| format!("{what} is not understood"))
     }
 
     fn done(&self) -> Result<(), String> {
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments(words);
     let done = match command.as_str() {
         "run" | "floors" => run(&command, &mut arguments),
+        "load" => load(&mut arguments),
         "kill" => soak(&mut arguments),
         "dataset" => dataset(&mut arguments),
         "floor" => floor(&mut arguments),
@@ -110,6 +114,19 @@ fn run(command: &str, arguments: &mut Arguments) -> Result<ExitCode, String> {
     }
     println!("goals missed: {}", missed.join("; "));
     Ok(ExitCode::FAILURE)
+}
+
+fn load(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let wanted = || format!("where, by how many connections, and how many?\n{USAGE}");
+    let address: SocketAddr = arguments.word("ADDRESS")?.ok_or_else(wanted)?;
+    let connections: usize = arguments.word("CONNECTIONS")?.ok_or_else(wanted)?;
+    let count: usize = arguments.word("N")?.ok_or_else(wanted)?;
+    arguments.done()?;
+    let requests = suite::singles(&Lines::employees(count.min(10_000), SEED), count);
+    let outcome = closed_loop(address, connections.max(1), &requests).map_err(told)?;
+    let micros = [0.5, 0.99].map(|q| outcome.micros(q));
+    println!("{:.0} requests/s, p50 {:.0} us, p99 {:.0} us", outcome.rate(), micros[0], micros[1]);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn soak(arguments: &mut Arguments) -> Result<ExitCode, String> {

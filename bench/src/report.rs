@@ -33,13 +33,17 @@ pub struct Sample {
     floor: f64,
     micros: [f64; 4],
     floor_micros: [f64; 4],
+    /// Processor time of the server for each request in microseconds, user and system.
+    processor: [f64; 2],
+    floor_processor: [f64; 2],
 }
 
 impl Sample {
     /// Ours beside its floor, both in the row's unit.
     #[must_use]
     pub fn of(ours: f64, floor: f64) -> Self {
-        Self { ours, floor, micros: [f64::NAN; 4], floor_micros: [f64::NAN; 4] }
+        let (micros, processor) = ([f64::NAN; 4], [f64::NAN; 2]);
+        Self { ours, floor, micros, floor_micros: micros, processor, floor_processor: processor }
     }
 
     /// A figure that has no floor.
@@ -48,11 +52,12 @@ impl Sample {
         Self::of(ours, f64::NAN)
     }
 
-    /// The same with latencies.
+    /// The same with latencies and processor times.
     #[must_use]
     pub fn latencies(mut self, ours: &Outcome, floor: &Outcome) -> Self {
         self.micros = QUANTILES.map(|(_, q)| ours.micros(q));
         self.floor_micros = QUANTILES.map(|(_, q)| floor.micros(q));
+        (self.processor, self.floor_processor) = (ours.processor, floor.processor);
         self
     }
 }
@@ -109,6 +114,11 @@ impl Report {
                 line[format!("{side}_{label}_us")] = value.into();
             }
         }
+        for (side, times) in [("ours", sample.processor), ("floor", sample.floor_processor)] {
+            for (label, value) in ["user", "system"].iter().zip(times).filter(|(_, v)| !v.is_nan()) {
+                line[format!("{side}_{label}_us")] = value.into();
+            }
+        }
         let _ = writeln!(self.raw, "{line}");
         match self.rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.samples.push(sample),
@@ -132,8 +142,9 @@ impl Report {
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::from(
-            "| row | ours | floor | ratio | goal | met | ours p50 / p99 / p99.9 us | floor p50 / p99 us |\n\
-             | --- | ---: | ---: | ---: | --- | --- | --- | --- |\n",
+            "| row | ours | floor | ratio | goal | met | ours p50 / p99 / p99.9 us | floor p50 / p99 us \
+             | ours user + system us | floor user + system us |\n\
+             | --- | ---: | ---: | ---: | --- | --- | --- | --- | --- | --- |\n",
         );
         for row in &self.rows {
             let floor = row.median_of(|s| s.floor);
@@ -153,10 +164,16 @@ impl Report {
                 texts.join(" / ")
             };
             let (ours, theirs) = (quantiles(|s| s.micros, &[0, 2, 3]), quantiles(|s| s.floor_micros, &[0, 2]));
+            let processor = |pick: fn(&Sample) -> [f64; 2]| {
+                let [user, system] = [0, 1].map(|i| row.median_of(|s| pick(s)[i]));
+                if user.is_nan() { String::new() } else { format!("{} + {}", number(user), number(system)) }
+            };
+            let (spent, their_spent) = (processor(|s| s.processor), processor(|s| s.floor_processor));
             let value = number(row.median_of(|s| s.ours));
             let _ = writeln!(
                 out,
-                "| {} | {value} {} | {shown} | {ratio} | {goal} | {met} | {ours} | {theirs} |",
+                "| {} | {value} {} | {shown} | {ratio} | {goal} | {met} | {ours} | {theirs} | {spent} | \
+                 {their_spent} |",
                 row.name, row.unit
             );
         }

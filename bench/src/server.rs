@@ -20,7 +20,9 @@ const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(20);
 /// Between two looks at a server's processor time.
 const LOOK: Duration = Duration::from_millis(100);
-/// A look with at most this many ticks (of 10 ms) of processor time is a quiet one.
+/// The kernel's tick, in which it tells processor times (`USER_HZ`, 100 on every Linux that we know).
+const TICK_MILLIS: u64 = 10;
+/// A look with at most this many ticks of processor time is a quiet one.
 const QUIET_TICKS: u64 = 1;
 /// So many quiet looks together are rest.
 const QUIET_LOOKS: u32 = 5;
@@ -159,11 +161,29 @@ impl Server {
         kib.map(|k| k * 1024).ok_or_else(|| io::Error::other("no RssAnon in /proc"))
     }
 
-    /// Processor time so far, in ticks of 10 ms.
-    fn ticks(&self) -> io::Result<u64> {
+    /// Processor time so far, in user and in system, each a number of ticks.
+    fn user_and_system(&self) -> io::Result<[u64; 2]> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-        Ok(fields.skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum())
+        let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().skip(11);
+        let mut next =
+            || fields.next().and_then(|n| n.parse().ok()).ok_or_else(|| io::Error::other("no times in /proc"));
+        Ok([next()?, next()?])
+    }
+
+    fn ticks(&self) -> io::Result<u64> {
+        Ok(self.user_and_system()?.iter().sum())
+    }
+
+    /// Runs `work`, and gives with what came of it the processor time that the server spent meanwhile: user, system.
+    ///
+    /// # Errors
+    /// Those of `work`; where the process is gone.
+    pub fn spending<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<(T, [Duration; 2])> {
+        let before = self.user_and_system()?;
+        let done = work()?;
+        let after = self.user_and_system()?;
+        let time = |i: usize| Duration::from_millis(TICK_MILLIS * (after[i] - before[i]));
+        Ok((done, [time(0), time(1)]))
     }
 
     /// Waits until it has come to rest (sealing and the like are done) and gives how long that took, the last quiet

@@ -2,11 +2,11 @@
 //!
 //! Knows no route. The database arrives late: until then `database()` answers 503 `Recovering`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use quarrydb::Database;
+use quarrydb::{Database, Pending};
 
 use crate::access::{AccessKeys, Failures};
 use crate::budget::Budget;
@@ -16,6 +16,10 @@ use crate::metrics::Metrics;
 
 /// How exact the clock of connections is.
 const TICK: Duration = Duration::from_millis(50);
+
+/// So many writes at once are a crowd. Below it a turn of the scheduler, which looks at the sockets too, costs more than
+/// the few commits that it would gather.
+const CROWD: usize = 16;
 
 /// The handle that is passed around.
 pub(crate) type Shared = Arc<App>;
@@ -33,6 +37,8 @@ pub(crate) struct App {
     keys: RwLock<Option<Arc<AccessKeys>>>,
     stopping: AtomicBool,
     next_request: AtomicU64,
+    /// Writes that have not been answered yet.
+    writing: AtomicUsize,
     started: Instant,
     /// Milliseconds since the start, as of the last tick: patience needs no more, and reading a clock costs.
     now_ms: AtomicU64,
@@ -51,6 +57,7 @@ impl App {
             keys: RwLock::new(keys.map(Arc::new)),
             stopping: AtomicBool::new(false),
             next_request: AtomicU64::new(1),
+            writing: AtomicUsize::new(0),
             started: Instant::now(),
             now_ms: AtomicU64::new(0),
             settings,
@@ -106,6 +113,21 @@ impl App {
         self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Waits until a write has reached the log as was asked.
+    ///
+    /// In a crowd, those whose requests are here get their turn first: whoever waits first leads the log for all who wait,
+    /// and would lead it for himself alone, with all others behind the sync that he began (docs/decisions/0005).
+    ///
+    /// # Errors
+    /// The log's.
+    pub(crate) async fn landed<T>(&self, pending: Pending<T>) -> Result<T> {
+        let writing = Writing::begin(&self.writing);
+        if writing.crowd >= CROWD {
+            tokio::task::yield_now().await;
+        }
+        Ok(pending.await?)
+    }
+
     /// Milliseconds since the server started, at most `TICK` ago.
     #[inline]
     pub(crate) fn now_ms(&self) -> u64 {
@@ -119,6 +141,25 @@ impl App {
             self.now_ms.store(now, Ordering::Relaxed);
             tokio::time::sleep(TICK).await;
         }
+    }
+}
+
+/// One write that waits for the log.
+struct Writing<'a> {
+    count: &'a AtomicUsize,
+    /// How many they are with it.
+    crowd: usize,
+}
+
+impl<'a> Writing<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        Self { count, crowd: count.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

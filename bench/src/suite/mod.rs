@@ -8,13 +8,14 @@ mod reads;
 mod reopen;
 mod writes;
 
+pub use writes::singles;
+
 use crate::dataset::{Lines, SEED};
 use crate::floor::machine;
 use crate::load::{Outcome, closed_loop};
 use crate::report::{Goal, Report, Sample};
-use crate::server::Scratch;
+use crate::server::{Scratch, Server};
 use std::io;
-use std::net::SocketAddr;
 use std::process::{Child, Command};
 
 /// What a run does.
@@ -156,15 +157,19 @@ fn pair(
     floor_first: bool,
     connections: usize,
     requests: &[Vec<u8>],
-    ours: SocketAddr,
-    floor: SocketAddr,
+    ours: &Server,
+    floor: &Server,
 ) -> io::Result<(Outcome, Outcome)> {
+    let run = |server: &Server| -> io::Result<Outcome> {
+        let (outcome, time) = server.spending(|| closed_loop(server.address(), connections, requests))?;
+        Ok(outcome.spent(time))
+    };
     if floor_first {
-        let floor = closed_loop(floor, connections, requests)?;
-        Ok((closed_loop(ours, connections, requests)?, floor))
+        let floor = run(floor)?;
+        Ok((run(ours)?, floor))
     } else {
-        let ours = closed_loop(ours, connections, requests)?;
-        Ok((ours, closed_loop(floor, connections, requests)?))
+        let ours = run(ours)?;
+        Ok((ours, run(floor)?))
     }
 }
 

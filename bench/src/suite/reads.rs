@@ -55,7 +55,7 @@ impl Round<'_> {
             say(&format!("  findOne by _id, {connections} connections{cores}"));
             let requests = lookups(self.requests(count));
             let spinning = if awake { Some(Awake::start()?) } else { None };
-            let (ours, floor) = pair(self.floor_first(), connections, &requests, server.address(), floor.address())?;
+            let (ours, floor) = pair(self.floor_first(), connections, &requests, server, &floor)?;
             drop(spinning);
             let sample = Sample::of(ours.rate(), floor.rate()).latencies(&ours, &floor);
             self.record(&format!("findOne by _id, {connections} connections{cores}"), "1/s", "HTTP", goal, sample);

@@ -2,6 +2,7 @@
 
 use super::{COLLECTION, Round, pair, say};
 use crate::client::{Connection, head, request};
+use crate::dataset::Lines;
 use crate::floor::http::Work;
 use crate::load::{Outcome, closed_loop};
 use crate::report::{Goal, Sample};
@@ -18,6 +19,14 @@ const ANSWER_BYTES_ONE: usize = 52;
 /// Connections, and single inserts sent by them together.
 const SYNCED: [(usize, usize); 4] = [(1, 5000), (8, 20_000), (64, 60_000), (256, 60_000)];
 const UNSYNCED: [(usize, usize); 2] = [(1, 15_000), (8, 60_000)];
+
+/// `count` requests that insert one document each, the documents taken in turn.
+#[must_use]
+pub fn singles(lines: &Lines, count: usize) -> Vec<Vec<u8>> {
+    let path = format!("{COLLECTION}/insertOne");
+    let body = |line: &[u8]| [b"{\"document\":", line, b"}"].concat();
+    lines.iter().cycle().take(count).map(|line| request("POST", &path, &[], &body(line))).collect()
+}
 
 impl Round<'_> {
     fn floor_of_batches(&self, work: Work) -> io::Result<Outcome> {
@@ -59,9 +68,7 @@ impl Round<'_> {
     }
 
     pub(super) fn singles(&self, count: usize) -> Vec<Vec<u8>> {
-        let path = format!("{COLLECTION}/insertOne");
-        let body = |line: &[u8]| [b"{\"document\":", line, b"}"].concat();
-        self.lines.iter().cycle().take(count).map(|line| request("POST", &path, &[], &body(line))).collect()
+        singles(self.lines, count)
     }
 
     /// `insertOne` in `commit` mode beside the write floor.
@@ -71,7 +78,7 @@ impl Round<'_> {
         for (connections, count) in SYNCED {
             say(&format!("  insertOne, commit, {connections} connections"));
             let requests = self.singles(self.requests(count).max(connections));
-            let (ours, floor) = pair(self.floor_first(), connections, &requests, server.address(), floor.address())?;
+            let (ours, floor) = pair(self.floor_first(), connections, &requests, server, &floor)?;
             let sample = Sample::of(ours.rate(), floor.rate()).latencies(&ours, &floor);
             let row = format!("insertOne, commit, {connections} connections");
             self.record(&row, "1/s", "write", Goal::Ratio(0.85), sample);
@@ -86,7 +93,7 @@ impl Round<'_> {
         for (connections, count) in UNSYNCED {
             say(&format!("  insertOne, interval, {connections} connections"));
             let requests = self.singles(self.requests(count));
-            let (ours, floor) = pair(self.floor_first(), connections, &requests, server.address(), floor.address())?;
+            let (ours, floor) = pair(self.floor_first(), connections, &requests, server, &floor)?;
             let sample = Sample::of(ours.rate(), floor.rate()).latencies(&ours, &floor);
             let row = format!("insertOne, interval, {connections} connections");
             self.record(&row, "1/s", "HTTP", Goal::Ratio(0.7), sample);

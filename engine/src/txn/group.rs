@@ -125,17 +125,9 @@ impl Group {
     /// Wakes those who are served, and one more to lead the rest; all of them when nothing will serve them.
     fn wake(&self, all: bool) {
         let mut waiters = self.waiters.lock();
-        let mut woken = Vec::new();
-        let mut next = None;
-        waiters.retain(|w| {
-            let served = all || self.done(w.need);
-            if served {
-                woken.push(w.waker.clone());
-            } else if next.is_none() {
-                next = Some(w.waker.clone());
-            }
-            !served
-        });
+        let served = |w: &mut Waiter| all || self.done(w.need);
+        let woken: Vec<Waker> = waiters.extract_if(.., served).map(|w| w.waker).collect();
+        let next = waiters.first().map(|w| w.waker.clone());
         drop(waiters);
         next.into_iter().chain(woken).for_each(Waker::wake);
     }
@@ -196,7 +188,8 @@ impl Group {
 
     fn register(&self, need: Need, id: &mut Option<u64>, waker: &Waker) {
         let mut waiters = self.waiters.lock();
-        if let Some(waiter) = id.and_then(|id| waiters.iter_mut().find(|w| w.id == id)) {
+        let known = id.and_then(|id| place_of(&waiters, id)).and_then(|at| waiters.get_mut(at));
+        if let Some(waiter) = known {
             waiter.waker.clone_from(waker);
             return;
         }
@@ -206,8 +199,17 @@ impl Group {
     }
 
     fn forget(&self, id: u64) {
-        self.waiters.lock().retain(|w| w.id != id);
+        let mut waiters = self.waiters.lock();
+        // Mostly it is gone: whoever served it took it off the list.
+        if let Some(at) = place_of(&waiters, id) {
+            waiters.remove(at);
+        }
     }
+}
+
+/// Where a waiter stands: numbers are given under the list's lock, so that they rise along it.
+fn place_of(waiters: &[Waiter], id: u64) -> Option<usize> {
+    waiters.binary_search_by_key(&id, |w| w.id).ok()
 }
 
 /// A value that may be handed on once its commit has reached the log as was asked.

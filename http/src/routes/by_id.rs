@@ -68,7 +68,7 @@ async fn run(call: &Call, parts: &mut Parts, body: Body, text: &mut Vec<u8>) -> 
             let mut request = UpdateRequest::one(filter, replacement);
             request.upsert = true;
             let (collection, options) = plain(call)?;
-            let outcome = write::run_update(collection, request, options).await?;
+            let outcome = write::run_update(call, collection, request, options).await?;
             let status = if outcome.upserted_id.is_some() { StatusCode::CREATED } else { StatusCode::OK };
             Ok(call.answer(status, write::print_update(call, &outcome)))
         }
@@ -76,7 +76,7 @@ async fn run(call: &Call, parts: &mut Parts, body: Body, text: &mut Vec<u8>) -> 
             let update = quarrydb_jsonb::parse(&collected.bytes)?;
             let update = write::parse_update(update.view(), None, None)?;
             let (collection, options) = plain(call)?;
-            let outcome = write::run_update(collection, UpdateRequest::one(filter, update), options).await?;
+            let outcome = write::run_update(call, collection, UpdateRequest::one(filter, update), options).await?;
             if outcome.matched == 0 {
                 return Err(ApiError::no_such_document(&written));
             }
@@ -90,7 +90,7 @@ async fn run(call: &Call, parts: &mut Parts, body: Body, text: &mut Vec<u8>) -> 
                 let fields = call.fields(parsed.view(), &["writeConcern"])?;
                 (call.collection(&fields)?, call.write_options(&fields)?)
             };
-            let deleted = write::run_delete(collection, DeleteRequest::one(filter), options).await?;
+            let deleted = write::run_delete(call, collection, DeleteRequest::one(filter), options).await?;
             if deleted == 0 {
                 return Err(ApiError::no_such_document(&written));
             }

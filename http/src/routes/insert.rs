@@ -106,7 +106,7 @@ async fn insert(call: &Call, body: &[u8], field: &'static str) -> Result<InsertO
     } else {
         tokio::task::block_in_place(|| collection.insert_batch(batch, ordered, &options))?
     };
-    Ok(pending.await?)
+    call.app.landed(pending).await
 }
 
 /// `document` is one object and `documents` an array that is not empty; the batch does not tell them apart.

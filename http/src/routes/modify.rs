@@ -45,7 +45,7 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let after = wants_after(&fields)?;
     let projection = bound(&fields, &request.filter)?;
     let options = call.write_options(&fields)?;
-    let modified = run_update(call.collection(&fields)?, request, options).await?;
+    let modified = run_update(call, call.collection(&fields)?, request, options).await?;
     answer(call, if after { modified.after } else { modified.before }, projection).await
 }
 
@@ -64,16 +64,21 @@ pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     } else {
         blocking(move || Ok(collection.find_and_delete(&request, &options)?)).await?
     };
-    answer(call, pending.await?.before, projection).await
+    answer(call, call.app.landed(pending).await?.before, projection).await
 }
 
-async fn run_update(collection: Collection, request: UpdateRequest, options: WriteOptions) -> Result<Modified> {
+async fn run_update(
+    call: &Call,
+    collection: Collection,
+    request: UpdateRequest,
+    options: WriteOptions,
+) -> Result<Modified> {
     let pending = if is_quick(&request.filter) && request.update.is_cheap() {
         collection.find_and_update(&request, &options)?
     } else {
         blocking(move || Ok(collection.find_and_update(&request, &options)?)).await?
     };
-    Ok(pending.await?.1)
+    Ok(call.app.landed(pending).await?.1)
 }
 
 /// The body's projection, whose positional `$` asks the filter.

@@ -30,7 +30,7 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     request.upsert = fields.bool("upsert", false)?;
     request.sort = sort(&fields)?;
     let options = call.write_options(&fields)?;
-    let outcome = run_update(call.collection(&fields)?, request, options).await?;
+    let outcome = run_update(call, call.collection(&fields)?, request, options).await?;
     Ok(call.answer(StatusCode::OK, print_update(call, &outcome)))
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn replace(call: &Call, body: &[u8]) -> Result<Response> {
     request.upsert = fields.bool("upsert", false)?;
     request.sort = sort(&fields)?;
     let options = call.write_options(&fields)?;
-    let outcome = run_update(call.collection(&fields)?, request, options).await?;
+    let outcome = run_update(call, call.collection(&fields)?, request, options).await?;
     Ok(call.answer(StatusCode::OK, print_update(call, &outcome)))
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     let mut request = DeleteRequest::one(filter(&fields)?);
     request.many = call.operation == Operation::DeleteMany;
     let options = call.write_options(&fields)?;
-    let deleted = run_delete(call.collection(&fields)?, request, options).await?;
+    let deleted = run_delete(call, call.collection(&fields)?, request, options).await?;
     let mut out = vec![b'{'];
     answer::count("deletedCount", deleted, &mut out);
     out.push(b'}');
@@ -74,6 +74,7 @@ pub(crate) fn parse_update(
 
 /// Runs an update and waits until it is as durable as it should be.
 pub(crate) async fn run_update(
+    call: &Call,
     collection: Collection,
     request: UpdateRequest,
     options: WriteOptions,
@@ -83,17 +84,22 @@ pub(crate) async fn run_update(
     } else {
         blocking(move || Ok(collection.update(&request, &options)?)).await?
     };
-    Ok(pending.await?)
+    call.app.landed(pending).await
 }
 
 /// Runs a deletion and waits for it likewise; gives how many went.
-pub(crate) async fn run_delete(collection: Collection, request: DeleteRequest, options: WriteOptions) -> Result<u64> {
+pub(crate) async fn run_delete(
+    call: &Call,
+    collection: Collection,
+    request: DeleteRequest,
+    options: WriteOptions,
+) -> Result<u64> {
     let pending = if is_quick(&request.filter) {
         collection.delete(&request, &options)?
     } else {
         blocking(move || Ok(collection.delete(&request, &options)?)).await?
     };
-    Ok(pending.await?.deleted)
+    Ok(call.app.landed(pending).await?.deleted)
 }
 
 /// `{matchedCount, modifiedCount, upsertedId?}`.
