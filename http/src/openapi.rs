@@ -124,6 +124,7 @@ fn document_operation(name: &str) -> (&'static [&'static str], &'static [u16]) {
         ),
         "findOneAndDelete" => (&["filter", "projection", "sort", "hint", "let", "writeConcern"], &[200]),
         "bulkWrite" => (&["operations", "ordered", "let", "writeConcern"], &[200]),
+        "compact" => (&[], &[200]),
         "explain" => (&["find", "count", "distinct", "updateMany", "deleteMany"], &[200]),
         _ => (&[], &[501]),
     }

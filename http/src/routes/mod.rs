@@ -6,6 +6,7 @@ pub(crate) mod action;
 pub(crate) mod bulk;
 pub(crate) mod by_id;
 pub(crate) mod collections;
+pub(crate) mod compact;
 pub(crate) mod distinct;
 pub(crate) mod explain;
 pub(crate) mod import;
@@ -277,6 +278,7 @@ async fn run(call: &Call, body: &[u8]) -> Result<Response> {
         Operation::Distinct => distinct::distinct(call, body).await,
         Operation::BulkWrite => bulk::write(call, body).await,
         Operation::Explain => explain::explain(call, body).await,
+        Operation::Compact => compact::compact(call, body).await,
         _ => later::refuse(call, body),
     }
 }

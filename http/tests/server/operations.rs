@@ -212,3 +212,27 @@ fn one_slow_document_keeps_no_worker_of_the_network() {
         assert_eq!(connection.answer(false).error(400), "ExceededMemoryLimit");
     }
 }
+
+#[test]
+fn compact_makes_one_segment_and_keeps_every_document() {
+    let server = Server::start();
+    let path = |operation: &str| format!("/v1/db/d/compacted/{operation}");
+    let zeros = json!({"segmentsBefore": 0, "segmentsAfter": 0, "bytesBefore": 0, "bytesAfter": 0});
+    assert_eq!(server.post(&path("compact"), "{}").expect(200), zeros, "no such collection");
+    for round in 0..3 {
+        let documents: Vec<_> = (0..500).map(|i| json!({"_id": round * 500 + i, "text": "x".repeat(20)})).collect();
+        server.post(&path("insertMany"), &json!({"documents": documents}).to_string()).expect(201);
+        let first = server.post(&path("compact"), "{}").expect(200);
+        assert_eq!(first["segmentsAfter"], 1, "{first}");
+    }
+    server.post(&path("deleteMany"), r#"{"filter": {"_id": {"$lt": 1000}}}"#).expect(200);
+    let done = server.post(&path("compact"), "{}").expect(200);
+    assert_eq!((&done["segmentsBefore"], &done["segmentsAfter"]), (&json!(1), &json!(1)), "{done}");
+    assert!(done["bytesAfter"].as_u64().unwrap() < done["bytesBefore"].as_u64().unwrap() / 2, "{done}");
+    assert_eq!(server.get("/v1/db/d/compacted").expect(200)["segments"], 1);
+    assert_eq!(server.post(&path("count"), r#"{"filter": {"text": {"$exists": true}}}"#).expect(200)["count"], 500);
+    assert_eq!(server.post(&path("compact"), r#"{"filter": {}}"#).error(400), "IDLUnknownField");
+    let metrics = server.get("/metrics");
+    let metrics = String::from_utf8_lossy(&metrics.body);
+    assert!(metrics.contains("\nquarrydb_compaction_dropped_rows_total 1000\n"), "{metrics}");
+}

@@ -24,7 +24,7 @@ fn every_fault_has_the_same_shape() {
 #[test]
 fn what_is_not_built_says_so_after_checking_the_request() {
     let server = Server::start();
-    for operation in ["aggregate", "createIndex", "dropIndex", "compact"] {
+    for operation in ["aggregate", "createIndex", "dropIndex"] {
         let path = format!("/v1/db/d/c/{operation}");
         let answer = server.post(&path, "{}");
         assert_eq!(answer.error(501), "NotImplemented");
