@@ -10,6 +10,7 @@ use quarrydb_query::{Distinct, Filter};
 
 use crate::batch::InsertBatch;
 use crate::catalog::CollectionState;
+use crate::columns::Columns;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::cursor::{Cursor, Document};
@@ -52,6 +53,10 @@ pub struct CollectionStats {
     pub bytes_on_disk: u64,
     /// Bytes of documents in memory that no segment holds yet.
     pub tail_bytes: u64,
+    /// Bytes of columns: those in segment files, and those in memory of documents that no segment holds yet.
+    pub column_bytes: u64,
+    /// Paths that have no column because there are too many, at least so many.
+    pub overflow_paths: u64,
     /// What it was created with, an object.
     pub options: JsonbBuf,
 }
@@ -265,6 +270,9 @@ pub(crate) fn stats(core: &Core, state: &CollectionState) -> CollectionStats {
         tail_documents: version.tails().map(|tail| u64::from(tail.rows())).sum(),
         bytes_on_disk: version.segments.iter().map(|s| s.segment.meta().file_bytes).sum(),
         tail_bytes: version.tails().map(|tail| tail.bytes() as u64).sum(),
+        column_bytes: version.segments.iter().map(|s| Columns::bytes_in(&s.segment)).sum::<u64>()
+            + version.tails().map(|tail| tail.chunks().bytes() as u64).sum::<u64>(),
+        overflow_paths: version.segments.iter().map(|s| s.overflow_paths()).max().unwrap_or(0),
         options: state.options.clone(),
     }
 }

@@ -7,11 +7,14 @@
 #![allow(clippy::unwrap_used, reason = "a fuzz target panics on what must not be")]
 #![allow(missing_docs, reason = "hidden from the documentation; the head says it all")]
 
+use crate::columns::{self, Columns, Source};
 use crate::ids::{LogFileId, RowId, SegmentId, Seq};
 use crate::io::MemoryStorage;
 use crate::log::{self, Log, LogOptions, RecoverFloor};
 use crate::manifest::Manifest;
+use crate::plan::Prepared;
 use crate::segment::{self, BlockBuf, BlockCache, Deletes, Segment, segment_file_name};
+use quarrydb_query::{Filter, ParseContext};
 use std::sync::Arc;
 
 const DATABASE: u64 = 42;
@@ -80,6 +83,20 @@ pub fn fuzz_segment_open(data: &[u8]) {
         assert_eq!(seen, rows as usize, "what verifies can be read");
     }
     let _ = Deletes::decode("del-7-1.qdel", bytes, SEGMENT, rows);
+    columns::fuzz_decode(bytes);
+    if let Ok(Some(columns)) = Columns::of_segment(&segment) {
+        let source = Source::segment(&columns, &segment);
+        for path in ["a", "a.b", "k", "_id"] {
+            for filter in [r#"{"$gt": 3}"#, r#"null"#, r#""x""#, r#"{"$in": [1, "y", null]}"#, r#"{"$regex": "z"}"#] {
+                let text = format!("{{\"{path}\": {filter}}}");
+                let Ok(text) = quarrydb_jsonb::parse(text.as_bytes()) else { continue };
+                let Ok(filter) = Filter::parse(text.view(), &ParseContext::new("filter")) else { continue };
+                let prepared = Prepared::new(&filter);
+                let _ = prepared.rows(source, None);
+                let _ = prepared.count(source);
+            }
+        }
+    }
 }
 
 /// Bytes as a manifest: as they are, or with both checksums made right; what is accepted encodes to what was read.

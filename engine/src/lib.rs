@@ -35,6 +35,7 @@
 mod batch;
 mod catalog;
 mod collection;
+mod columns;
 mod core;
 mod database;
 pub mod error;
@@ -50,6 +51,7 @@ pub mod manifest;
 mod mvcc;
 mod object_id;
 mod options;
+mod plan;
 mod recovery;
 pub mod segment;
 mod tail;

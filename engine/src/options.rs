@@ -31,6 +31,8 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// Decompressed row blocks kept in memory. Default: 5 % of 8 GiB, at most 128 MiB.
     pub cache_bytes: usize,
+    /// Whether columns are made and asked. Off only in tests, which hold the answers with columns to those without.
+    pub columns: bool,
     /// Seals and compacts in the background. Off only in tests that step the engine themselves with `Database::seal`.
     pub background: bool,
 }
@@ -45,6 +47,7 @@ impl Default for Options {
             log_file_bytes: 64 << 20,
             log_bytes_max: 256 << 20,
             cache_bytes: 128 << 20,
+            columns: true,
             background: true,
         }
     }

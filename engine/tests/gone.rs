@@ -22,7 +22,7 @@ fn a_search_that_finds_nothing_asks_whether_to_go_on() {
     }
     collection.insert_batch(batch, true, &WriteOptions::default()).unwrap().wait().unwrap();
     for skip in [0, 1] {
-        let mut request = FindRequest::new(filter(r#"{"k": 2}"#));
+        let mut request = FindRequest::new(filter(r#"{"$expr": {"$eq": ["$k", 2]}}"#));
         request.skip = skip;
         let mut asked = 0;
         let before = db.stats();

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("batch", 2),
     ("mvcc", 2),
     ("indexing", 2),
+    ("columns", 3),
     ("tail", 3),
     ("segment", 3),
     ("manifest", 3),
@@ -59,6 +60,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("log", "segment"),
     ("segment", "log"),
     ("segment", "tail"),
+    ("segment", "columns"),
+    ("columns", "tail"),
 ];
 
 /// Uses that go upward all the same, each with its reason. A ratchet: one that is no longer needed is taken out.

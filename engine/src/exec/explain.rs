@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::{Builder, JsonbBuf};
+use quarrydb_query::Filter;
 
-use super::cursor::Cursor;
 use super::find::{self, FindRequest};
-use super::scan::Scan;
+use super::scan::{Ask, Scan};
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
 use crate::io::clock::monotonic_nanos;
+use crate::plan;
 
 /// How an operation finds its documents, and what that took.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Explained {
     pub plan: JsonbBuf,
     /// Documents that were looked at.
     pub documents_examined: u64,
+    /// Paths whose columns were read.
+    pub columns_read: u64,
     /// Segments of the collection.
     pub segments_total: u64,
     /// Those that did not have to be looked into.
@@ -34,51 +37,95 @@ pub struct Explained {
     pub threads: u64,
 }
 
-/// One stage: its name and what is worth telling of it.
-type Stage = (&'static str, Vec<(&'static str, JsonbBuf)>);
-
-fn text(value: &str) -> JsonbBuf {
-    let mut builder = Builder::new();
-    builder.string(value);
-    JsonbBuf::from_valid(builder.take())
+/// One stage: its name, what is worth telling of it, and what it works on.
+struct Stage {
+    name: &'static str,
+    facts: Vec<(&'static str, JsonbBuf)>,
+    inputs: Vec<Stage>,
 }
 
-fn number(value: u64) -> JsonbBuf {
-    let mut builder = Builder::new();
-    builder.int64(value.cast_signed());
-    JsonbBuf::from_valid(builder.take())
-}
+impl Stage {
+    fn new(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>) -> Self {
+        Self { name, facts, inputs: Vec::new() }
+    }
 
-/// The stages as a tree; the first is the outermost.
-fn tree(stages: &[Stage]) -> Result<JsonbBuf> {
-    let mut builder = Builder::new();
-    for (i, (name, facts)) in stages.iter().enumerate() {
-        if i > 0 {
-            builder.field("input");
+    fn on(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>, input: Self) -> Self {
+        Self { name, facts, inputs: vec![input] }
+    }
+
+    /// Stages of columns; `only` says that no document is read.
+    fn of_columns(stage: plan::Stage, only: bool) -> Self {
+        let mut facts = Vec::new();
+        if let Some(path) = &stage.path {
+            facts.push(("path", text(path)));
+            if only {
+                facts.push(("indexOnly", boolean(true)));
+            }
         }
+        Self {
+            name: stage.name,
+            facts,
+            inputs: stage.inputs.into_iter().map(|input| Self::of_columns(input, only)).collect(),
+        }
+    }
+
+    /// One input is `input`, several are `inputs`.
+    fn print(&self, builder: &mut Builder) -> Result<()> {
         builder.begin_object();
         builder.field("stage");
-        builder.string(name);
-        for (fact, value) in facts {
+        builder.string(self.name);
+        for (fact, value) in &self.facts {
             builder.field(fact);
             builder.copy(value.view());
         }
-    }
-    for _ in stages {
+        match &*self.inputs {
+            [] => {}
+            [input] => {
+                builder.field("input");
+                input.print(builder)?;
+            }
+            inputs => {
+                builder.field("inputs");
+                builder.begin_array();
+                inputs.iter().try_for_each(|input| input.print(builder))?;
+                builder.end_array()?;
+            }
+        }
         builder.end_object()?;
+        Ok(())
     }
-    Ok(JsonbBuf::from_valid(builder.take()))
 }
 
-/// How the rows are found.
-fn leaf(request: &FindRequest) -> Vec<Stage> {
-    if request.filter.id_point().is_some() {
-        return vec![("Filter", Vec::new()), ("IdLookup", vec![("indexName", text("_id_"))])];
-    }
-    match request.filter.is_everything() {
-        true => vec![("DocumentScan", Vec::new())],
-        false => vec![("Filter", Vec::new()), ("DocumentScan", Vec::new())],
-    }
+fn text(value: &str) -> JsonbBuf {
+    built(|builder| builder.string(value))
+}
+
+fn number(value: u64) -> JsonbBuf {
+    built(|builder| builder.int64(value.cast_signed()))
+}
+
+fn boolean(value: bool) -> JsonbBuf {
+    built(|builder| builder.bool(value))
+}
+
+fn built(make: impl FnOnce(&mut Builder)) -> JsonbBuf {
+    let mut builder = Builder::new();
+    make(&mut builder);
+    JsonbBuf::from_valid(builder.take())
+}
+
+/// How the rows of a scan are found, once they were.
+fn leaf(scan: &Scan, columns: &mut u64) -> Result<Stage> {
+    let residue = |stage| if scan.filter.is_everything() { stage } else { Stage::on("Filter", Vec::new(), stage) };
+    let Some(stage) = scan.describe()? else { return Ok(residue(Stage::new("DocumentScan", Vec::new()))) };
+    let mut paths = Vec::new();
+    stage.paths(&mut paths);
+    paths.sort_unstable();
+    paths.dedup();
+    *columns = paths.len() as u64;
+    let exact = scan.is_exact()?;
+    let stage = Stage::of_columns(stage, exact);
+    Ok(if exact { stage } else { residue(stage) })
 }
 
 /// Explains a `find`.
@@ -87,28 +134,40 @@ pub(crate) fn explain_find(
     collection: Option<&CollectionState>,
     request: FindRequest,
 ) -> Result<Explained> {
-    let mut stages: Vec<Stage> = Vec::new();
+    let mut outer: Vec<Stage> = Vec::new();
     if request.projection.is_some() {
-        stages.push(("Project", Vec::new()));
+        outer.push(Stage::new("Project", Vec::new()));
     }
     let bounded = request.limit.filter(|&limit| limit > 0);
     if let Some(limit) = bounded {
-        stages.push(("Limit", vec![("limit", number(limit))]));
+        outer.push(Stage::new("Limit", vec![("limit", number(limit))]));
     }
     if request.skip > 0 {
-        stages.push(("Skip", vec![("skip", number(request.skip))]));
+        outer.push(Stage::new("Skip", vec![("skip", number(request.skip))]));
     }
-    let is_point = request.filter.id_point().is_some();
-    if request.sort.is_some() && !is_point {
-        stages.push(("Sort", vec![("method", text(if bounded.is_some() { "topK" } else { "inMemory" }))]));
+    let point = is_point(&request);
+    if request.sort.is_some() && !point {
+        let method = if bounded.is_some() { "topK" } else { "inMemory" };
+        outer.push(Stage::new("Sort", vec![("method", text(method))]));
     }
-    stages.extend(leaf(&request));
-    let started = monotonic_nanos();
-    let cursor = find::find(core, collection, request)?;
-    let segments = cursor.scan().map_or(0, |scan| scan.version.segments.len() as u64);
-    let (rows, examined) = drain(cursor)?;
-    let segments_total = collection.map_or(0, |c| c.version().segments.len() as u64);
-    explained(&stages, started, (rows, examined), (segments_total, segments_total.saturating_sub(segments)))
+    let mut took = Took::begin(collection);
+    let mut cursor = find::find(core, collection, request)?;
+    while cursor.next()?.is_some() {
+        took.rows += 1;
+    }
+    let found = match cursor.scan() {
+        Some(scan) => {
+            took.look_at(scan)?;
+            leaf(scan, &mut took.columns)?
+        }
+        None if point => {
+            took.examined = took.rows;
+            took.skipped = took.segments;
+            id_lookup()
+        }
+        None => Stage::new("DocumentScan", Vec::new()),
+    };
+    took.explained(outer.into_iter().rev().fold(found, |input, stage| Stage { inputs: vec![input], ..stage }))
 }
 
 /// Explains a `count`.
@@ -117,62 +176,86 @@ pub(crate) fn explain_count(
     collection: Option<&CollectionState>,
     request: FindRequest,
 ) -> Result<Explained> {
-    let from_metadata = request.filter.is_everything();
-    let is_point = request.filter.id_point().is_some();
-    let mut stages: Vec<Stage> = vec![("Count", Vec::new())];
-    if from_metadata {
-        stages.push(("CollectionCount", Vec::new()));
-    } else {
-        stages.extend(leaf(&request));
-    }
-    let started = monotonic_nanos();
-    let before = core.counters.documents_examined.load(Ordering::Relaxed);
+    let mut took = Took::begin(collection);
+    let point = is_point(&request);
     let (skip, limit, deadline) = (request.skip, request.limit, request.deadline);
-    let segments_total = collection.map_or(0, |c| c.version().segments.len() as u64);
-    let examined;
-    let rows = if from_metadata || is_point {
-        let rows = find::count(core, collection, request.filter, skip, limit, deadline)?;
-        examined =
-            if from_metadata { 0 } else { rows.min(core.counters.documents_examined.load(Ordering::Relaxed) - before) };
-        rows
-    } else if let Some(collection) = collection {
-        let snapshot = core.snapshot();
-        let scan = Scan::new(collection.version(), snapshot, request.filter, deadline);
-        let rows = scan.count()?.saturating_sub(skip);
-        examined = scan.examined.load(Ordering::Relaxed);
-        core.counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
-        limit.filter(|&limit| limit > 0).map_or(rows, |limit| rows.min(limit))
-    } else {
-        examined = 0;
-        0
+    let input = match collection {
+        Some(collection) if !request.filter.is_everything() && !point => {
+            let scan = |filter: &Filter| {
+                let snapshot = core.snapshot();
+                let ask = Ask::Filter.within(&core.options);
+                Scan::new(collection.version(), snapshot, filter.clone(), deadline, ask)
+            };
+            // A tail's few rows get columns when they are asked for again: so they do here, as for whoever counts twice.
+            drop(scan(&request.filter)?);
+            let scan = scan(&request.filter)?;
+            let rows = scan.count()?.saturating_sub(skip);
+            took.rows = limit.filter(|&limit| limit > 0).map_or(rows, |limit| rows.min(limit));
+            took.look_at(&scan)?;
+            core.counters.documents_examined.fetch_add(took.examined, Ordering::Relaxed);
+            leaf(&scan, &mut took.columns)?
+        }
+        _ => {
+            let everything = request.filter.is_everything();
+            let before = core.counters.documents_examined.load(Ordering::Relaxed);
+            took.rows = find::count(core, collection, request.filter, skip, limit, deadline)?;
+            took.skipped = took.segments;
+            if point {
+                took.examined = took.rows.min(core.counters.documents_examined.load(Ordering::Relaxed) - before);
+            }
+            match (everything, point) {
+                (true, _) => Stage::new("CollectionCount", vec![("indexOnly", boolean(true))]),
+                (_, true) => id_lookup(),
+                _ => Stage::new("DocumentScan", Vec::new()),
+            }
+        }
     };
-    let skipped = if from_metadata || is_point { segments_total } else { 0 };
-    explained(&stages, started, (rows, examined), (segments_total, skipped))
+    took.explained(Stage::on("Count", Vec::new(), input))
 }
 
-/// Reads a cursor to its end: how many documents there were and how many were looked at.
-fn drain(mut cursor: Cursor) -> Result<(u64, u64)> {
-    let mut rows = 0;
-    while cursor.next()?.is_some() {
-        rows += 1;
-    }
-    let examined = cursor.scan().map_or(rows, |scan| scan.examined.load(Ordering::Relaxed));
-    Ok((rows, examined))
+fn is_point(request: &FindRequest) -> bool {
+    request.filter.id_point().is_some()
 }
 
-fn explained(
-    stages: &[Stage],
+fn id_lookup() -> Stage {
+    Stage::on("Filter", Vec::new(), Stage::new("IdLookup", vec![("indexName", text("_id_"))]))
+}
+
+/// What a reading took.
+struct Took {
     started: u64,
-    (rows_returned, documents_examined): (u64, u64),
-    (segments_total, segments_skipped): (u64, u64),
-) -> Result<Explained> {
-    Ok(Explained {
-        plan: tree(stages)?,
-        documents_examined,
-        segments_total,
-        segments_skipped,
-        rows_returned,
-        time_micros: monotonic_nanos().saturating_sub(started) / 1000,
-        threads: rayon::current_num_threads() as u64,
-    })
+    rows: u64,
+    examined: u64,
+    columns: u64,
+    segments: u64,
+    skipped: u64,
+}
+
+impl Took {
+    fn begin(collection: Option<&CollectionState>) -> Self {
+        let segments = collection.map_or(0, |c| c.version().segments.len() as u64);
+        Self { started: monotonic_nanos(), rows: 0, examined: 0, columns: 0, segments, skipped: 0 }
+    }
+
+    fn look_at(&mut self, scan: &Scan) -> Result<()> {
+        self.examined = scan.examined.load(Ordering::Relaxed);
+        self.skipped = scan.segments_skipped()?;
+        Ok(())
+    }
+
+    fn explained(self, plan: Stage) -> Result<Explained> {
+        let time_micros = monotonic_nanos().saturating_sub(self.started) / 1000;
+        let mut builder = Builder::new();
+        plan.print(&mut builder)?;
+        Ok(Explained {
+            plan: JsonbBuf::from_valid(builder.take()),
+            documents_examined: self.examined,
+            columns_read: self.columns,
+            segments_total: self.segments,
+            segments_skipped: self.skipped,
+            rows_returned: self.rows,
+            time_micros,
+            threads: rayon::current_num_threads() as u64,
+        })
+    }
 }

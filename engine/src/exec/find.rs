@@ -1,21 +1,18 @@
 //! From a request to rows: by `_id`, by the counts at hand, or by a scan.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quarrydb_jsonb::{JsonbRef, id_hash};
 use quarrydb_query::{Distinct, Filter, Projection, Sort};
 
 use super::cursor::Cursor;
-use super::scan::{Scan, matches};
+use super::scan::{Ask, Scan, matches};
 use super::sort;
 use crate::catalog::CollectionState;
 use crate::core::Core;
-use crate::error::{Error, ErrorKind, Result};
-use crate::limits::DISTINCT_BYTES_MAX;
+use crate::error::Result;
 use crate::mvcc::version::StoredDocument;
 use crate::options::Deadline;
-use crate::segment::BlockBuf;
 use std::sync::atomic::Ordering;
 
 /// What a `find` asks.
@@ -72,7 +69,7 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
         return Ok(Cursor::of_point(core, found, projection));
     }
     let snapshot = core.snapshot();
-    let scan = Scan::new(collection.version(), snapshot, filter, deadline);
+    let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
     match sort {
         None => Cursor::of_scan(core, scan, projection, skip, limit),
         Some(sort) => {
@@ -102,7 +99,7 @@ pub(crate) fn count(
     } else {
         // The snapshot first, the version after it (see `mvcc`).
         let snapshot = core.snapshot();
-        let scan = Scan::new(collection.version(), snapshot, filter, deadline);
+        let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
         let count = scan.count()?;
         core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
         count
@@ -121,20 +118,8 @@ pub(crate) fn distinct(
 ) -> Result<()> {
     let Some(collection) = collection else { return Ok(()) };
     let snapshot = core.snapshot();
-    let scan = Scan::new(collection.version(), snapshot, filter, deadline);
-    let mut buffer = BlockBuf::default();
-    for morsel in scan.morsels()? {
-        let _ = scan.run(&morsel, &mut buffer, &mut |document, _| {
-            distinct.add(document);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        if distinct.bytes() > DISTINCT_BYTES_MAX {
-            let message = format!(
-                "the distinct values take more than {DISTINCT_BYTES_MAX} bytes: narrow the filter, or group them by aggregate"
-            );
-            return Err(Error::new(ErrorKind::LimitExceeded, message));
-        }
-    }
+    let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Values.within(&core.options))?;
+    super::distinct::distinct(&scan, distinct)?;
     core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(())
 }

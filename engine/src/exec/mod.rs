@@ -1,10 +1,12 @@
 //! Asking: from a filter to rows, documents and counts, as of one snapshot.
 //!
-//! `scan.rs` reads all rows in morsels, `find.rs` decides how rows are found, `sort.rs` orders them, `cursor.rs` hands
+//! `select.rs` asks columns which rows are worth a look, `scan.rs` looks at them in morsels, `find.rs` decides how rows are found, `sort.rs` orders them, `cursor.rs` hands
 //! documents on, one by one or in parallel. It never takes the committing order, and plans nothing by cost.
 
 pub(crate) mod cursor;
+mod distinct;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod scan;
+mod select;
 pub(crate) mod sort;

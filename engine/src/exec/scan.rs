@@ -1,8 +1,9 @@
-//! All rows of a collection that a snapshot sees, in morsels that any thread may take.
+//! All rows of a collection that a snapshot sees and a filter matches, in morsels that any thread may take.
 //!
 //! Takes a version, a `Seq` and a filter; gives the documents that match, with where they lie. Row order: segments from
-//! the oldest, tails from the oldest, each in the order of its rows. Blocks are unpacked into the caller's buffer and
-//! not cached: a scan must not push out what point reads need.
+//! the oldest, tails from the oldest, each in the order of its rows. Which rows are worth a look is found from columns
+//! (`select.rs`); of those the filter is asked only where columns leave it open. Blocks are unpacked into the caller's
+//! buffer and not cached: a scan must not push out what point reads need.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -15,18 +16,44 @@ use quarrydb_query::expr::Budget;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use super::select::{Counted, Selection};
+use crate::columns::Source;
 use crate::error::Result;
 use crate::ids::{RowId, Seq};
 use crate::mvcc::Snapshot;
-use crate::mvcc::version::{Address, Version};
-use crate::options::Deadline;
+use crate::mvcc::version::{Address, Sealed, Version};
+use crate::options::{Deadline, Options};
+use crate::plan::{Prepared, Rows, Stage};
 use crate::segment::BlockBuf;
 use crate::tail::Tail;
+use crate::tail::chunks::Chunk;
 
-/// Row blocks in one morsel: about 256 KiB of documents.
+/// Row blocks in one morsel where all rows are wanted: about 256 KiB of documents.
 const MORSEL_BLOCKS: u32 = 32;
-/// Rows of a tail in one morsel.
+/// Rows in one morsel where some are.
 const MORSEL_ROWS: u32 = 1024;
+/// Rows in the first morsel, so that an answer begins early.
+const FIRST_ROWS: u32 = 32;
+/// Rows of all segments and tails up to which they are looked through in place.
+const CHEAP_ROWS: u64 = 8192;
+
+/// What columns are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Nothing: every document is looked at.
+    Nothing,
+    /// Which rows a filter matches.
+    Filter,
+    /// The values of rows too.
+    Values,
+}
+
+impl Ask {
+    /// What may be asked under a database's options.
+    pub(crate) fn within(self, options: &Options) -> Self {
+        if options.columns { self } else { Self::Nothing }
+    }
+}
 
 /// A scan of one collection as of one snapshot.
 #[derive(Debug)]
@@ -35,19 +62,52 @@ pub(crate) struct Scan {
     pub snapshot: Snapshot,
     pub filter: Filter,
     pub deadline: Option<Deadline>,
-    /// Rows that ended at or before the snapshot, by segment, made when first needed.
-    dead: Vec<OnceLock<RoaringBitmap>>,
+    pub(super) prepared: Prepared,
+    parts: Vec<Part>,
     /// Documents looked at so far.
     pub examined: AtomicU64,
 }
 
-/// A piece of a scan.
+/// A run of rows with what is known of them.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// Counted as [`RowAt::source`].
+    source: u32,
+    /// Its first row in the source.
+    first: u32,
+    rows: u32,
+    columns: PartColumns,
+    unseen: Unseen,
+    selection: OnceLock<Selection>,
+}
+
+#[derive(Debug)]
+enum PartColumns {
+    Segment(Arc<Sealed>),
+    Chunk(Arc<Chunk>),
+    None,
+}
+
+/// Which rows of a part a snapshot does not see.
+#[derive(Debug)]
+enum Unseen {
+    /// To be found out from the segment.
+    OfSegment,
+    Known(Option<RoaringBitmap>),
+}
+
+/// A piece of a scan: rows of a part, counted in the part.
 #[derive(Clone, Debug)]
-pub(crate) enum Morsel {
-    /// Row blocks of a segment.
-    Segment { segment: usize, blocks: Range<u32> },
-    /// Rows of a tail, counted from the oldest.
-    Tail { tail: usize, rows: Range<u32> },
+pub(crate) struct Morsel {
+    part: usize,
+    rows: Range<u32>,
+}
+
+impl Morsel {
+    /// Which part it is of.
+    pub(super) fn part(&self) -> usize {
+        self.part
+    }
 }
 
 /// Where a row of a scan lies, counted in the scan's version; ordered as rows are.
@@ -71,114 +131,197 @@ pub(crate) fn matches(filter: &Filter, document: JsonbRef<'_>, deadline: Option<
     })
 }
 
+/// What is called with each row of a morsel.
+type Each<'e> = &'e mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>;
+
 impl Scan {
-    pub(crate) fn new(version: Arc<Version>, snapshot: Snapshot, filter: Filter, deadline: Option<Deadline>) -> Self {
-        let dead = version.segments.iter().map(|_| OnceLock::new()).collect();
-        Self { version, snapshot, filter, deadline, dead, examined: AtomicU64::new(0) }
+    /// A scan of a version.
+    ///
+    /// # Errors
+    /// `Internal` where columns of a tail cannot be made.
+    pub(crate) fn new(
+        version: Arc<Version>,
+        snapshot: Snapshot,
+        filter: Filter,
+        deadline: Option<Deadline>,
+        ask: Ask,
+    ) -> Result<Self> {
+        let prepared = Prepared::new(&filter);
+        let mut parts = Vec::new();
+        let asked = ask == Ask::Values || ask == Ask::Filter && !filter.is_everything();
+        let columns = asked && !prepared.is_unknown();
+        for (source, sealed) in (0..).zip(&version.segments) {
+            let of = if columns { PartColumns::Segment(Arc::clone(sealed)) } else { PartColumns::None };
+            parts.push(Part::new(source, 0..sealed.segment.rows(), of, Unseen::OfSegment));
+        }
+        let first_tail = parts.len() as u32;
+        for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
+            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), columns)?;
+        }
+        Ok(Self { version, snapshot, filter, deadline, prepared, parts, examined: AtomicU64::new(0) })
     }
 
     pub(crate) fn seq(&self) -> Seq {
         self.snapshot.seq()
     }
 
-    /// The tails, oldest first.
-    fn tail(&self, index: usize) -> &Arc<Tail> {
+    fn tail(&self, source: u32) -> &Arc<Tail> {
+        let index = source as usize - self.version.segments.len();
         self.version.frozen.get(index).map_or(&self.version.tail, |frozen| &frozen.tail)
+    }
+
+    /// All rows of all parts, seen or not.
+    pub(crate) fn rows(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.rows)).sum()
+    }
+
+    fn unseen(&self, part: &Part) -> Result<Option<RoaringBitmap>> {
+        match (&part.unseen, self.version.segments.get(part.source as usize)) {
+            (Unseen::Known(unseen), _) => Ok(unseen.clone()),
+            (Unseen::OfSegment, Some(sealed)) => sealed.unseen(self.seq()),
+            (Unseen::OfSegment, None) => Ok(None),
+        }
+    }
+
+    /// The rows of a part that are worth a look, found when first asked for.
+    fn selection<'s>(&self, part: &'s Part) -> Result<&'s Selection> {
+        if let Some(selection) = part.selection.get() {
+            return Ok(selection);
+        }
+        let found = part.columns.ask(|source| self.select(source, self.unseen(part)?, part.rows))?;
+        Ok(part.selection.get_or_init(|| found))
+    }
+
+    /// Finds the selections of all parts, on all cores where that pays.
+    fn select_all(&self) -> Result<()> {
+        if self.rows() <= CHEAP_ROWS || self.parts.len() <= 1 || self.prepared.is_unknown() {
+            return self.parts.iter().try_for_each(|part| self.selection(part).map(drop));
+        }
+        self.parts.par_iter().try_for_each(|part| self.selection(part).map(drop))
     }
 
     /// The pieces of the scan in row order.
     ///
     /// # Errors
-    /// `Corrupt` and `Io` from a segment.
+    /// `Corrupt` and `Io` from a segment, `TimedOut`.
     pub(crate) fn morsels(&self) -> Result<Vec<Morsel>> {
+        self.select_all()?;
         let mut morsels = Vec::new();
-        let mut first = true;
-        for (segment, sealed) in self.version.segments.iter().enumerate() {
-            let count = sealed.segment.block_count()?;
-            let mut from = 0;
-            while from < count {
-                // The first piece is small, so that an answer begins early.
-                let to = count.min(from + if std::mem::take(&mut first) { 1 } else { MORSEL_BLOCKS });
-                morsels.push(Morsel::Segment { segment, blocks: from..to });
-                from = to;
-            }
-        }
-        for tail in 0..=self.version.frozen.len() {
-            let rows = self.tail(tail).rows();
-            for from in (0..rows).step_by(MORSEL_ROWS as usize) {
-                morsels.push(Morsel::Tail { tail, rows: from..rows.min(from + MORSEL_ROWS) });
+        for (index, part) in self.parts.iter().enumerate() {
+            match &self.selection(part)?.rows {
+                Rows::None => {}
+                Rows::Some(set) => {
+                    let mut at = 0;
+                    let mut step = if morsels.is_empty() { FIRST_ROWS } else { MORSEL_ROWS };
+                    while let Some(from) = set.bitmap().select(at) {
+                        at = at.saturating_add(step);
+                        step = MORSEL_ROWS;
+                        let to = set.bitmap().select(at).unwrap_or(part.rows);
+                        morsels.push(Morsel { part: index, rows: from..to });
+                    }
+                }
+                Rows::All => self.morsels_of_all(index, part, &mut morsels)?,
             }
         }
         Ok(morsels)
+    }
+
+    fn morsels_of_all(&self, index: usize, part: &Part, morsels: &mut Vec<Morsel>) -> Result<()> {
+        let Some(sealed) = self.version.segments.get(part.source as usize) else {
+            let mut from = 0;
+            while from < part.rows {
+                let step = if morsels.is_empty() { FIRST_ROWS } else { MORSEL_ROWS };
+                let to = part.rows.min(from.saturating_add(step));
+                morsels.push(Morsel { part: index, rows: from..to });
+                from = to;
+            }
+            return Ok(());
+        };
+        let count = sealed.segment.block_count()?;
+        let mut block = 0;
+        while block < count {
+            let last = count.min(block + if morsels.is_empty() { 1 } else { MORSEL_BLOCKS }) - 1;
+            let rows = sealed.segment.block_rows(block)?.start..sealed.segment.block_rows(last)?.end;
+            morsels.push(Morsel { part: index, rows });
+            block = last + 1;
+        }
+        Ok(())
     }
 
     /// The matching rows of a morsel, in order, until `each` breaks.
     ///
     /// # Errors
     /// `Corrupt` and `Io` from a segment, the filter's own, `TimedOut`.
-    pub(crate) fn run(
-        &self,
-        morsel: &Morsel,
-        buffer: &mut BlockBuf,
-        each: &mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
+    pub(crate) fn run(&self, morsel: &Morsel, buffer: &mut BlockBuf, each: Each<'_>) -> Result<ControlFlow<()>> {
         Deadline::check(self.deadline)?;
-        let mut examined = 0;
-        let flow = match morsel {
-            Morsel::Segment { segment, blocks } => self.run_segment(*segment, blocks, buffer, &mut examined, each),
-            Morsel::Tail { tail, rows } => self.run_tail(*tail, rows, &mut examined, each),
+        let Some(part) = self.parts.get(morsel.part) else { return Ok(ControlFlow::Continue(())) };
+        let selection = self.selection(part)?;
+        let mut look = Look { scan: self, part, selection, exact: selection.is_exact(), examined: 0 };
+        let flow = match self.version.segments.get(part.source as usize) {
+            Some(sealed) => look.segment(sealed, &morsel.rows, buffer, each),
+            None => look.tail(self.tail(part.source), &morsel.rows, each),
         };
-        self.examined.fetch_add(examined, Ordering::Relaxed);
+        self.examined.fetch_add(look.examined, Ordering::Relaxed);
         flow
     }
 
-    fn run_segment(
-        &self,
-        index: usize,
-        blocks: &Range<u32>,
-        buffer: &mut BlockBuf,
-        examined: &mut u64,
-        each: &mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
-        let sealed = &self.version.segments[index];
-        let at = self.seq();
-        let dead = self.dead[index].get_or_init(|| sealed.deletes.dead_at(at));
-        let all_created = sealed.segment.meta().max_seq <= at;
-        for block in blocks.clone() {
-            let view = sealed.segment.read_block_into(block, buffer)?;
-            for (row, bytes) in view.rows().map(RowId::from_raw).zip(view.docs()) {
-                if !dead.is_empty() && dead.contains(row.get()) || !all_created && sealed.segment.seq_of(row)? > at {
-                    continue;
-                }
-                let document = JsonbRef::from_valid(bytes);
-                *examined += 1;
-                if matches(&self.filter, document, self.deadline)?
-                    && each(document, RowAt { source: index as u32, row })?.is_break()
-                {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+    /// How many parts there are, in row order.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
     }
 
-    fn run_tail(
+    /// Asks the columns of a part, if it has some, about the rows of it that are worth a look.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, and those of what is asked.
+    pub(super) fn ask<T>(
         &self,
-        index: usize,
-        rows: &Range<u32>,
-        examined: &mut u64,
-        each: &mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
-        let tail = self.tail(index);
-        let source = (self.version.segments.len() + index) as u32;
-        for row in rows.clone().map(RowId::from_raw) {
-            let Some(document) = tail.visible(row, self.seq()) else { continue };
-            *examined += 1;
-            if matches(&self.filter, document, self.deadline)? && each(document, RowAt { source, row })?.is_break() {
-                return Ok(ControlFlow::Break(()));
+        part: usize,
+        asks: impl FnOnce(Option<Source<'_>>, &Selection) -> Result<T>,
+    ) -> Result<T> {
+        let Some(part) = self.parts.get(part) else {
+            return Err(crate::Error::new(crate::ErrorKind::Internal, format!("a scan has no part {part}")));
+        };
+        let selection = self.selection(part)?;
+        part.columns.ask(|source| asks(source, selection))
+    }
+
+    /// Whether columns alone decide of every row.
+    ///
+    /// # Errors
+    /// As [`Scan::morsels`].
+    pub(crate) fn is_exact(&self) -> Result<bool> {
+        self.parts.iter().try_fold(true, |exact, part| Ok(exact && self.selection(part)?.is_exact()))
+    }
+
+    /// Segments of which columns say that no row matches.
+    ///
+    /// # Errors
+    /// As [`Scan::morsels`].
+    pub(crate) fn segments_skipped(&self) -> Result<u64> {
+        let mut skipped = 0;
+        for part in self.parts.iter().filter(|part| (part.source as usize) < self.version.segments.len()) {
+            skipped += u64::from(self.selection(part)?.rows.is_none());
+        }
+        Ok(skipped)
+    }
+
+    /// The stages in which columns find the rows, as the first part that has some answers; none where none has.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn describe(&self) -> Result<Option<Stage>> {
+        if self.filter.is_everything() {
+            return Ok(None);
+        }
+        for part in &self.parts {
+            let described =
+                part.columns.ask(|source| source.map(|source| self.prepared.describe(source)).transpose())?;
+            if let Some(stage) = described {
+                return Ok(stage);
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(None)
     }
 
     /// What `pick` makes of each matching row of `morsels`, in row order, found in parallel.
@@ -206,11 +349,33 @@ impl Scan {
         Ok(parts.into_iter().flatten().collect())
     }
 
-    /// The number of matching rows, found in parallel.
+    /// The number of matching rows: from counts and sets where they tell, else from documents, in parallel.
     ///
     /// # Errors
     /// As [`Scan::run`].
     pub(crate) fn count(&self) -> Result<u64> {
+        let of_part = |part: &Part| -> Result<u64> {
+            Deadline::check(self.deadline)?;
+            let counted = part.columns.ask(|source| self.select_count(source, self.unseen(part)?, part.rows))?;
+            let selection = match counted {
+                Counted::Exactly(count) => return Ok(count),
+                Counted::Rows(selection) => part.selection.get_or_init(|| selection),
+            };
+            if selection.is_exact() {
+                return Ok(selection.len());
+            }
+            Ok(0)
+        };
+        // Counts from metadata take less than waking another thread.
+        let known: u64 = if self.rows() <= CHEAP_ROWS || self.prepared.is_one_test() {
+            self.parts.iter().map(of_part).sum::<Result<u64>>()?
+        } else {
+            self.parts.par_iter().map(of_part).try_reduce(|| 0, |a, b| Ok(a + b))?
+        };
+        let open = |part: &Part| part.selection.get().is_some_and(|selection| !selection.is_exact());
+        if !self.parts.iter().any(open) {
+            return Ok(known);
+        }
         let run = |morsel: &Morsel| -> Result<u64> {
             let mut count = 0;
             let _ = self.run(morsel, &mut BlockBuf::default(), &mut |_, _| {
@@ -219,7 +384,10 @@ impl Scan {
             })?;
             Ok(count)
         };
-        self.morsels()?.par_iter().map(run).try_reduce(|| 0, |a, b| Ok(a + b))
+        let mut morsels = self.morsels()?;
+        morsels.retain(|morsel| self.parts.get(morsel.part).is_some_and(open));
+        let asked: u64 = morsels.par_iter().map(run).try_reduce(|| 0, |a, b| Ok(a + b))?;
+        Ok(known + asked)
     }
 
     /// The first matching row in row order, with its document.
@@ -243,10 +411,151 @@ impl Scan {
 
     /// The address of a row of this scan.
     pub(crate) fn address(&self, at: RowAt) -> Address {
-        let source = at.source as usize;
-        match self.version.segments.get(source) {
+        match self.version.segments.get(at.source as usize) {
             Some(sealed) => Address::Segment(Arc::clone(sealed), at.row),
-            None => Address::Tail(Arc::clone(self.tail(source - self.version.segments.len())), at.row),
+            None => Address::Tail(Arc::clone(self.tail(at.source)), at.row),
+        }
+    }
+}
+
+/// The parts of a tail: its chunks, and the rows behind them.
+fn add_tail(parts: &mut Vec<Part>, source: u32, tail: &Arc<Tail>, at: Seq, columns: bool) -> Result<()> {
+    let (seen, ended) = tail.seen(at);
+    let chunks = if columns { tail.chunks().cover(tail, seen)? } else { Vec::new() };
+    let unseen = |rows: &Range<u32>| {
+        let mut unseen: RoaringBitmap = ended.range(rows.clone()).map(|row| row - rows.start).collect();
+        unseen.insert_range(seen.clamp(rows.start, rows.end) - rows.start..rows.end - rows.start);
+        Unseen::Known((!unseen.is_empty()).then_some(unseen))
+    };
+    let mut covered = 0;
+    for chunk in chunks {
+        let rows = chunk.rows.clone();
+        if rows.start >= seen {
+            break;
+        }
+        covered = rows.end;
+        let unseen = unseen(&rows);
+        parts.push(Part::new(source, rows, PartColumns::Chunk(chunk), unseen));
+    }
+    if covered < seen {
+        let rows = covered..seen;
+        let unseen = unseen(&rows);
+        parts.push(Part::new(source, rows, PartColumns::None, unseen));
+    }
+    Ok(())
+}
+
+impl Part {
+    fn new(source: u32, rows: Range<u32>, columns: PartColumns, unseen: Unseen) -> Self {
+        let (first, rows) = (rows.start, rows.end - rows.start);
+        Self { source, first, rows, columns, unseen, selection: OnceLock::new() }
+    }
+}
+
+impl PartColumns {
+    fn ask<T>(&self, asks: impl FnOnce(Option<Source<'_>>) -> Result<T>) -> Result<T> {
+        match self {
+            Self::Segment(sealed) => asks(sealed.columns()?),
+            Self::Chunk(chunk) => asks(Some(chunk.source())),
+            Self::None => asks(None),
+        }
+    }
+}
+
+/// One look through a morsel.
+struct Look<'s> {
+    scan: &'s Scan,
+    part: &'s Part,
+    selection: &'s Selection,
+    exact: bool,
+    examined: u64,
+}
+
+impl Look<'_> {
+    /// One row that is seen.
+    fn row(&mut self, row: u32, document: JsonbRef<'_>, each: Each<'_>) -> Result<ControlFlow<()>> {
+        self.examined += 1;
+        let sure = self.exact
+            || match &self.selection.sure {
+                Rows::None => false,
+                Rows::All => true,
+                Rows::Some(set) => set.contains(quarrydb_index::RowId::at(row)),
+            };
+        if !sure && !matches(&self.scan.filter, document, self.scan.deadline)? {
+            return Ok(ControlFlow::Continue(()));
+        }
+        each(document, RowAt { source: self.part.source, row: RowId::from_raw(self.part.first + row) })
+    }
+
+    fn segment(
+        &mut self,
+        sealed: &Sealed,
+        rows: &Range<u32>,
+        buffer: &mut BlockBuf,
+        each: Each<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let selection = self.selection;
+        let mut next = Wanted::new(&selection.rows, rows);
+        while let Some(first) = next.peek() {
+            let block = sealed.segment.block_of(RowId::from_raw(first))?;
+            let view = sealed.segment.read_block_into(block, buffer)?;
+            let (start, end) = (view.rows().start, view.rows().end);
+            while let Some(row) = next.peek().filter(|&row| row < end) {
+                next.advance();
+                let Some(bytes) = view.doc(row.wrapping_sub(start)) else {
+                    let what = "the ends of a block's rows are impossible";
+                    return Err(crate::Error::corrupt(sealed.segment.file_name(), 0, what));
+                };
+                if self.row(row, JsonbRef::from_valid(bytes), each)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn tail(&mut self, tail: &Tail, rows: &Range<u32>, each: Each<'_>) -> Result<ControlFlow<()>> {
+        let selection = self.selection;
+        let mut next = Wanted::new(&selection.rows, rows);
+        while let Some(row) = next.peek() {
+            next.advance();
+            let Some(document) = tail.view(RowId::from_raw(self.part.first + row)) else { continue };
+            if self.row(row, document, each)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Rows of a range that are wanted, in order.
+enum Wanted<'r> {
+    Range(Range<u32>),
+    Set(std::iter::Peekable<roaring::bitmap::Iter<'r>>, u32),
+}
+
+impl<'r> Wanted<'r> {
+    fn new(wanted: &'r Rows, rows: &Range<u32>) -> Self {
+        match wanted {
+            Rows::None => Self::Range(0..0),
+            Rows::All => Self::Range(rows.clone()),
+            Rows::Some(set) => Self::Set(set.bitmap().range(rows.clone()).peekable(), rows.end),
+        }
+    }
+
+    fn peek(&mut self) -> Option<u32> {
+        match self {
+            Self::Range(range) => (range.start < range.end).then_some(range.start),
+            Self::Set(iter, end) => iter.peek().copied().filter(|row| row < end),
+        }
+    }
+
+    fn advance(&mut self) {
+        match self {
+            Self::Range(range) => range.start += 1,
+            Self::Set(iter, _) => {
+                iter.next();
+            }
         }
     }
 }

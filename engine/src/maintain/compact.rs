@@ -342,7 +342,7 @@ impl Made {
     fn open(core: &Core, meta: SegmentMeta, first: u64) -> Result<Self> {
         let segment = Segment::open(&*core.storage, meta, Arc::clone(&core.cache))?;
         let deletes = Deletes::new(meta.id, meta.rows);
-        Ok(Self { sealed: Arc::new(Sealed { segment, deletes }), first })
+        Ok(Self { sealed: Arc::new(Sealed::new(segment, deletes)), first })
     }
 
     fn end(&self) -> u64 {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use quarrydb_jsonb::JsonbRef;
 
+use crate::columns::Shredder;
 use crate::core::Core;
 use crate::error::Result;
 use crate::ids::{CollectionId, RowId, SegmentId, Seq};
@@ -17,6 +18,7 @@ use crate::segment::{SegmentMeta, SegmentWriter};
 #[derive(Debug)]
 pub(crate) struct RowsWriter {
     writer: SegmentWriter,
+    columns: Option<Shredder>,
 }
 
 impl RowsWriter {
@@ -26,7 +28,7 @@ impl RowsWriter {
     /// `OutOfDiskSpace`, `Io`, `Exists` when there is a segment of this number already.
     pub(crate) fn create(core: &Core, id: SegmentId, collection: CollectionId) -> Result<Self> {
         let writer = SegmentWriter::create(Arc::clone(&core.storage), id, collection)?;
-        Ok(Self { writer })
+        Ok(Self { writer, columns: core.options.columns.then(Shredder::new) })
     }
 
     /// Adds a document behind the others and says which row it is. `hash` is that of its `_id`.
@@ -34,7 +36,11 @@ impl RowsWriter {
     /// # Errors
     /// `LimitExceeded` above what a segment holds, `OutOfDiskSpace`, `Io`.
     pub(crate) fn push(&mut self, created: Seq, hash: u64, document: JsonbRef<'_>) -> Result<RowId> {
-        self.writer.push(created, hash, document.as_bytes())
+        let row = self.writer.push(created, hash, document.as_bytes())?;
+        if let Some(columns) = &mut self.columns {
+            columns.push(document)?;
+        }
+        Ok(row)
     }
 
     /// How many rows there are so far.
@@ -56,7 +62,10 @@ impl RowsWriter {
     ///
     /// # Errors
     /// `InvalidInput` without a row, `OutOfDiskSpace`, `Io`; the file is removed then.
-    pub(crate) fn finish(self) -> Result<SegmentMeta> {
+    pub(crate) fn finish(mut self) -> Result<SegmentMeta> {
+        if let Some(columns) = self.columns.take() {
+            columns.write(&mut self.writer)?;
+        }
         self.writer.finish()
     }
 }

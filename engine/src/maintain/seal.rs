@@ -223,7 +223,7 @@ fn write_segments(
         core.counters.sealed_bytes.fetch_add(meta.file_bytes, Ordering::Relaxed);
         let segment = Segment::open(&*core.storage, meta, Arc::clone(&core.cache))?;
         let deletes = Deletes::new(segment.meta().id, segment.rows());
-        made.segments.push(Arc::new(Sealed { segment, deletes }));
+        made.segments.push(Arc::new(Sealed::new(segment, deletes)));
     }
     carry_ends(&ended_rows, made);
     Ok(())

@@ -3,10 +3,12 @@
 //! A version is immutable; a seal or a compaction puts a new one in its place, carrying over every end recorded in the
 //! old. Gives the row of an `_id`, for a reader at a `Seq` and for the committer. Next: `exec/scan.rs` reads all rows.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quarrydb_jsonb::JsonbRef;
+use roaring::RoaringBitmap;
 
+use crate::columns::{Columns, Source};
 use crate::error::Result;
 use crate::ids::{RowId, Seq};
 use crate::segment::{Deletes, DocRef, Segment};
@@ -19,6 +21,8 @@ pub(crate) struct Sealed {
     pub segment: Segment,
     /// The part that changes.
     pub deletes: Deletes,
+    /// Its columns, opened when first asked for; none where it was written without.
+    columns: OnceLock<Option<Columns>>,
 }
 
 /// A tail that takes no more rows and waits for its seal.
@@ -197,6 +201,46 @@ impl Version {
 }
 
 impl Sealed {
+    /// A segment and what ended in it.
+    pub(crate) fn new(segment: Segment, deletes: Deletes) -> Self {
+        Self { segment, deletes, columns: OnceLock::new() }
+    }
+
+    /// Its columns.
+    ///
+    /// # Errors
+    /// `Corrupt`, `UnsupportedVersion`, `Io` when they are opened.
+    pub(crate) fn columns(&self) -> Result<Option<Source<'_>>> {
+        let columns = match self.columns.get() {
+            Some(columns) => columns,
+            None => {
+                let opened = Columns::of_segment(&self.segment)?;
+                self.columns.get_or_init(|| opened)
+            }
+        };
+        Ok(columns.as_ref().map(|columns| Source::segment(columns, &self.segment)))
+    }
+
+    /// Paths without a column, at least; 0 where its columns cannot be read, which asking them tells.
+    pub(crate) fn overflow_paths(&self) -> u64 {
+        let _ = self.columns();
+        self.columns.get().and_then(Option::as_ref).map_or(0, Columns::overflow)
+    }
+
+    /// The rows that a snapshot at `at` does not see; none where it sees all.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` when the `Seq`s must be read.
+    pub(crate) fn unseen(&self, at: Seq) -> Result<Option<RoaringBitmap>> {
+        let mut unseen = if self.deletes.is_empty() { RoaringBitmap::new() } else { self.deletes.dead_at(at) };
+        if self.segment.meta().max_seq > at {
+            let mut seqs = Vec::new();
+            self.segment.seqs(0..self.segment.rows(), &mut seqs)?;
+            unseen.extend((0..).zip(&seqs).filter(|(_, seq)| **seq > at.get()).map(|(row, _)| row));
+        }
+        Ok((!unseen.is_empty()).then_some(unseen))
+    }
+
     /// Whether `row` was created at or before `at`.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ fn open_segments(
     for entry in &manifest.segments {
         let segment = Segment::open(&**storage, entry.meta, Arc::clone(cache))?;
         let deletes = open_deletes(&**storage, entry)?;
-        segments.entry(entry.meta.collection).or_default().push(Arc::new(Sealed { segment, deletes }));
+        segments.entry(entry.meta.collection).or_default().push(Arc::new(Sealed::new(segment, deletes)));
     }
     Ok(segments)
 }

@@ -4,6 +4,7 @@
 //! gives rows by number and by `_id` as of a `Seq`. A row is never moved or changed but for the `Seq` of its end.
 //! Only `txn/commit.rs` and `recovery/replay.rs` write here. It must not know filters, files or durability.
 
+pub(crate) mod chunks;
 pub(crate) mod primary;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,8 +12,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use quarrydb_jsonb::JsonbRef;
 
+use roaring::RoaringBitmap;
+
 use crate::ids::{RowId, Seq};
 use crate::log::Payload;
+use chunks::Chunks;
 use primary::Primary;
 
 /// The `Seq` of an end that has not come.
@@ -41,6 +45,8 @@ pub(crate) struct Tail {
     first_seq: AtomicU64,
     /// Rows that ended, in the order of their ends, so that a seal finds those that came meanwhile.
     ends: Mutex<Vec<(RowId, Seq)>>,
+    /// Columns of its rows, made when they are asked for.
+    chunks: Chunks,
 }
 
 /// A version of a document in a tail, with the bytes that keep it alive.
@@ -173,6 +179,27 @@ impl Tail {
         let row = self.rows.get(row.get() as usize)?;
         let seen = row.created <= at && row.ended.load(Ordering::Acquire) > at.get();
         seen.then(|| slice(&row.payload, row.start, row.len))
+    }
+
+    /// What a snapshot at `at` sees: rows below the first number, without those of the set.
+    #[must_use]
+    pub(crate) fn seen(&self, at: Seq) -> (u32, RoaringBitmap) {
+        // Rows are appended in the order of commits.
+        let (mut low, mut high) = (0, self.rows());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let created = self.rows.get(middle as usize).is_some_and(|row| row.created <= at);
+            if created { low = middle + 1 } else { high = middle }
+        }
+        let ends = self.ends.lock();
+        let ended = ends.partition_point(|(_, seq)| *seq <= at);
+        (low, ends.iter().take(ended).map(|(row, _)| row.get()).collect())
+    }
+
+    /// Its rows' columns.
+    #[must_use]
+    pub(crate) fn chunks(&self) -> &Chunks {
+        &self.chunks
     }
 
     /// When a row was created, and when it ended.

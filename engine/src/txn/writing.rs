@@ -20,7 +20,7 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
 use crate::exec::cursor::Document;
-use crate::exec::scan::{Scan, matches};
+use crate::exec::scan::{Ask, Scan, matches};
 use crate::exec::sort::sorted;
 use crate::ids::{RowId, Seq};
 use crate::limits::{COMMIT_BYTES_MAX, DEADLINE_CHECK_ROWS, WRITE_RETRIES_MAX};
@@ -143,7 +143,13 @@ impl Writing<'_> {
     fn candidates(&self) -> Result<Seen> {
         let snapshot = self.core.snapshot();
         let version = self.collection.version();
-        let scan = Scan::new(version, snapshot, self.choice.filter.clone(), self.choice.deadline);
+        let scan = Scan::new(
+            version,
+            snapshot,
+            self.choice.filter.clone(),
+            self.choice.deadline,
+            Ask::Filter.within(&self.core.options),
+        )?;
         let bytes = AtomicUsize::new(0);
         let candidate = |document: JsonbRef<'_>, address: Address| -> Result<Candidate> {
             let id = JsonbBuf::from_valid(id_of(document).as_bytes().to_vec());

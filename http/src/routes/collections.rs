@@ -184,8 +184,9 @@ fn print_stats(stats: Option<&CollectionStats>) -> Vec<u8> {
     answer::count("tailDocuments", stats.map_or(0, |s| s.tail_documents), &mut out);
     out.extend_from_slice(b",\"bytes\":{");
     let bytes = stats.map_or(0, |s| s.bytes_on_disk);
-    answer::count("documents", bytes, &mut out);
-    answer::count("columns", 0, &mut out);
+    let columns = stats.map_or(0, |s| s.column_bytes);
+    answer::count("documents", bytes.saturating_sub(columns), &mut out);
+    answer::count("columns", columns, &mut out);
     answer::count("indexes", 0, &mut out);
     answer::count("total", bytes, &mut out);
     out.extend_from_slice(b"},\"indexes\":[");
@@ -193,7 +194,7 @@ fn print_stats(stats: Option<&CollectionStats>) -> Vec<u8> {
         print_id_index(stats, &mut out);
     }
     out.push(b']');
-    answer::count("overflowPaths", 0, &mut out);
+    answer::count("overflowPaths", stats.map_or(0, |s| s.overflow_paths), &mut out);
     out.push(b'}');
     out
 }

@@ -103,7 +103,7 @@ fn print(call: &Call, explained: &Explained) -> Vec<u8> {
     quarrydb_jsonb::print(explained.plan.view(), call.form.style, &mut out);
     out.extend_from_slice(b",\"execution\":{");
     answer::count("documentsExamined", explained.documents_examined, &mut out);
-    answer::count("columnsRead", 0, &mut out);
+    answer::count("columnsRead", explained.columns_read, &mut out);
     answer::count("segmentsTotal", explained.segments_total, &mut out);
     answer::count("segmentsSkipped", explained.segments_skipped, &mut out);
     answer::count("rowsReturned", explained.rows_returned, &mut out);

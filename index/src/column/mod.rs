@@ -6,12 +6,14 @@
 
 mod bitpack;
 mod bits;
+mod interned;
 mod lane;
 mod merge;
 mod numbers;
 pub(crate) mod packed;
 mod presence;
 mod reader;
+mod rows;
 mod scan;
 mod strings;
 mod writer;

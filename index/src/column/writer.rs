@@ -1,41 +1,38 @@
 //! Takes the values of a column row by row and gives the part. Which encoding a lane gets is decided here, at the end,
 //! from all of its values.
 
-use hashbrown::HashMap;
-
+use super::interned::Interned;
 use super::numbers::{Doubles, int_key};
+use super::rows::RowList;
 use super::strings::{VALUE_BYTES_MAX, write_dictionary, write_raw};
 use super::{ARRAYS_AT, DECIMAL, DICTIONARY, HEAD_BYTES, Kind, LANE_BYTES, LANES_MAX, NULLS_AT};
 use super::{PLAIN, PRESENT_AT, RAW, Value, packed, presence};
 use crate::error::{Error, Result};
 use crate::format::{self, HEADER_BYTES, PartKind, to_u32};
 use crate::row::{ROWS_MAX, RowId};
-use crate::rowset::{Dense, RowSet};
+use crate::rowset::RowSet;
 use crate::stats::{Distinct, distinct};
 
 /// Strings of a lane with fewer values always get a dictionary.
 const RAW_VALUES_MIN: usize = 64;
-/// Words for the rows of a segment, and one more that takes all rows beyond.
-const PRESENT_WORDS_MAX: usize = ROWS_MAX as usize / 64;
 
 #[derive(Debug)]
 struct LaneWriter {
     tag: u8,
     kind: Kind,
-    rows: Vec<u32>,
-    /// Ints as keys, doubles as bits, bools as 0 and 1, strings as the number of their first appearance.
+    rows: RowList,
+    /// Ints as keys, doubles as bits, bools as 0 and 1, strings by their number.
     numbers: Vec<u64>,
-    ids: HashMap<Vec<u8>, u32>,
+    strings: Interned,
 }
 
 /// Takes values in the order of their rows.
 #[derive(Debug, Default)]
 pub struct ColumnWriter {
     lanes: Vec<LaneWriter>,
-    nulls: RowSet,
-    arrays: RowSet,
-    /// A bit for each row.
-    present: Vec<u64>,
+    nulls: RowList,
+    arrays: RowList,
+    present: RowList,
 }
 
 impl ColumnWriter {
@@ -60,7 +57,8 @@ impl ColumnWriter {
             Some(index) => index,
             None if self.lanes.len() >= LANES_MAX => return Err(Error::TooLarge { what: "64 lanes in one column" }),
             None => {
-                self.lanes.push(LaneWriter { tag, kind, rows: Vec::new(), numbers: Vec::new(), ids: HashMap::new() });
+                let strings = Interned::default();
+                self.lanes.push(LaneWriter { tag, kind, rows: RowList::default(), numbers: Vec::new(), strings });
                 self.lanes.len() - 1
             }
         };
@@ -68,7 +66,7 @@ impl ColumnWriter {
         if lane.kind != kind {
             return Err(Error::Misuse { what: "a lane has one kind" });
         }
-        if lane.rows.last().is_some_and(|&last| last > row.number()) {
+        if lane.rows.last().is_some_and(|last| last > row.number()) {
             return Err(Error::Misuse { what: "rows of a lane ascend" });
         }
         let number = match value {
@@ -79,8 +77,8 @@ impl ColumnWriter {
                 return Err(Error::TooLarge { what: "16 MiB in one value" });
             }
             Value::Bytes(value) => {
-                let next = lane.ids.len() as u32;
-                u64::from(*lane.ids.entry_ref(value).or_insert(next))
+                let number = lane.strings.number(value, &mut lane.numbers);
+                number.ok_or(Error::TooLarge { what: "4 GiB of strings in one lane" })?
             }
         };
         lane.rows.push(row.number());
@@ -91,25 +89,24 @@ impl ColumnWriter {
 
     /// The place exists in this row (also without a value: an empty array, an object).
     pub fn set_present(&mut self, row: RowId) {
-        let word = row.number() as usize / 64;
-        // A row beyond all segments is refused in the end; its bit need not be had.
-        if self.present.len() <= word {
-            self.present.resize(word.min(PRESENT_WORDS_MAX) + 1, 0);
-        }
-        if let Some(bits) = self.present.get_mut(word.min(PRESENT_WORDS_MAX)) {
-            *bits |= 1 << (row.number() % 64);
-        }
+        self.present.add(row);
+    }
+
+    /// The rows in which the place exists, so far.
+    #[must_use]
+    pub fn present_rows(&self) -> RowSet {
+        self.present.to_row_set()
     }
 
     /// The row has null here (perhaps among other values). It counts as present.
     pub fn set_null(&mut self, row: RowId) {
-        self.nulls.insert(row);
+        self.nulls.add(row);
         self.set_present(row);
     }
 
     /// The row has an array here, or came to its values through one. It counts as present.
     pub fn set_array(&mut self, row: RowId) {
-        self.arrays.insert(row);
+        self.arrays.add(row);
         self.set_present(row);
     }
 
@@ -121,7 +118,7 @@ impl ColumnWriter {
         if rows > ROWS_MAX {
             return Err(Error::TooLarge { what: "rows of a segment" });
         }
-        let present = Dense::from_words(self.present, (PRESENT_WORDS_MAX as u32 + 1) * 64).to_row_set();
+        let present = self.present.to_row_set();
         if present.last().is_some_and(|last| last.number() >= rows) {
             return Err(Error::Misuse { what: "rows of a column are below their number" });
         }
@@ -130,7 +127,8 @@ impl ColumnWriter {
         out.resize(HEADER_BYTES + HEAD_BYTES + self.lanes.len() * LANE_BYTES, 0);
         out[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&rows.to_le_bytes());
         out[HEADER_BYTES + 4] = self.lanes.len() as u8;
-        for (at, set) in [(NULLS_AT, &self.nulls), (ARRAYS_AT, &self.arrays), (PRESENT_AT, &present)] {
+        let (nulls, arrays) = (self.nulls.to_row_set(), self.arrays.to_row_set());
+        for (at, set) in [(NULLS_AT, &nulls), (ARRAYS_AT, &arrays), (PRESENT_AT, &present)] {
             let from = out.len();
             set.write(&mut out);
             place(&mut out, at, from)?;
@@ -153,7 +151,8 @@ fn place(out: &mut [u8], at: usize, from: usize) -> Result<()> {
 impl LaneWriter {
     fn write(&self, at: usize, rows: u32, out: &mut Vec<u8>) -> Result<()> {
         let from = out.len();
-        presence::write(&self.rows, rows, out)?;
+        let row_of_value = self.rows.to_vec();
+        presence::write(&row_of_value, rows, out)?;
         place(out, at + 16, from)?;
         let from = out.len();
         let (encoding, exponent, distinct) = match self.kind {
@@ -172,7 +171,10 @@ impl LaneWriter {
                 };
                 (encoding, exponent, distinct(&keys))
             }
-            Kind::Bytes => (self.write_strings(out)?, 0, Distinct { count: self.ids.len() as u32, exact: true }),
+            Kind::Bytes => {
+                let (encoding, distinct) = self.write_strings(&row_of_value, out)?;
+                (encoding, 0, distinct)
+            }
         };
         place(out, at + 24, from)?;
         let values = to_u32(self.rows.len())?;
@@ -184,13 +186,18 @@ impl LaneWriter {
         Ok(())
     }
 
-    fn write_strings(&self, out: &mut Vec<u8>) -> Result<u8> {
-        let mut keys: Vec<(&[u8], u32)> = self.ids.iter().map(|(key, &id)| (&**key, id)).collect();
-        if self.numbers.len() >= RAW_VALUES_MIN && keys.len() > self.numbers.len() / 2 {
-            keys.sort_unstable_by_key(|&(_, id)| id);
-            write_raw(self.numbers.iter().map(|&id| keys[id as usize].0), out)?;
-            return Ok(RAW);
+    fn write_strings(&self, rows: &[u32], out: &mut Vec<u8>) -> Result<(u8, Distinct)> {
+        let arena = self.strings.arena();
+        if !self.strings.is_distinct() {
+            write_raw((0..arena.len()).map(|number| arena.get(number)), out)?;
+            return Ok((RAW, Distinct { count: arena.len() as u32, exact: false }));
         }
+        let exact = Distinct { count: arena.len() as u32, exact: true };
+        if self.numbers.len() >= RAW_VALUES_MIN && arena.len() > self.numbers.len() / 2 {
+            write_raw(self.numbers.iter().map(|&number| arena.get(number as usize)), out)?;
+            return Ok((RAW, exact));
+        }
+        let mut keys: Vec<(&[u8], u32)> = (0..arena.len() as u32).map(|id| (arena.get(id as usize), id)).collect();
         keys.sort_unstable();
         let mut code_of = vec![0_u64; keys.len()];
         for (code, &(_, id)) in keys.iter().enumerate() {
@@ -199,7 +206,7 @@ impl LaneWriter {
         let codes: Vec<u64> = self.numbers.iter().map(|&id| code_of[id as usize]).collect();
         let mut counts = vec![0_u64; keys.len()];
         let mut last_row = vec![u32::MAX; keys.len()];
-        for (&code, &row) in codes.iter().zip(&self.rows) {
+        for (&code, &row) in codes.iter().zip(rows) {
             // A row with a value twice counts once.
             if last_row[code as usize] != row {
                 last_row[code as usize] = row;
@@ -207,6 +214,6 @@ impl LaneWriter {
             }
         }
         write_dictionary(keys.iter().map(|&(key, _)| key), &codes, &counts, out)?;
-        Ok(DICTIONARY)
+        Ok((DICTIONARY, exact))
     }
 }

@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 use super::schema::Schema;
 use super::type_set::TypeSet;
 use crate::computed::Computed;
-use crate::path_walk::{FieldPath, Leaf};
+use crate::path_walk::{Candidate, FieldPath, Leaf};
 
 /// A condition on a document; inside [`Test::ElemMatchValue`] on one value.
 #[derive(Clone, Debug)]
@@ -90,6 +90,12 @@ pub enum Test {
 }
 
 impl Test {
+    /// Whether one candidate passes, as [`Filter::matches`](super::Filter::matches) has it; none is a missing one.
+    #[must_use]
+    pub fn accepts(&self, candidate: Candidate<'_>) -> bool {
+        super::evaluate::passes(self, candidate, &mut None)
+    }
+
     /// What an array at the end of the path gives to this test.
     #[must_use]
     pub fn leaf(&self) -> Leaf {

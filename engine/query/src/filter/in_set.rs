@@ -107,7 +107,8 @@ impl InSet {
     }
 
     /// The regular expressions among the values.
-    pub(crate) fn patterns(&self) -> &[Pattern] {
+    #[must_use]
+    pub fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
 
