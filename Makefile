@@ -54,7 +54,7 @@ bench-smoke: ## the same on 10,000 documents, once: shows that the harness works
 	$(CARGO) run --profile fast -p quarrydb-bench -- run --smoke $(ARGS)
 
 soak: ## long tests, and 50 rounds of killing the server under 8 writers (ROUNDS=n)
-	QUARRY_SOAK=1 CARGO_PROFILE_DEV_OPT_LEVEL=2 $(CARGO) test -p quarrydb --test model --test crash --test crash_many --test faults --test concurrency
+	QUARRY_SOAK=1 CARGO_PROFILE_DEV_OPT_LEVEL=2 $(CARGO) test -p quarrydb --test model --test compact --test crash --test crash_many --test faults --test concurrency
 	CARGO_PROFILE_DEV_OPT_LEVEL=2 $(CARGO) test --workspace --lib --bins --tests -- --ignored
 	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
 	$(CARGO) run --profile fast -p quarrydb-bench -- kill --rounds $(or $(ROUNDS),50)

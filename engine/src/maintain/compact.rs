@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 
 use super::pace::Pace;
 use super::policy::{self, Figures, Most};
-use super::rows::RowsWriter;
+use super::rows::{Packing, RowsWriter};
 use super::seal;
 use crate::catalog::CollectionState;
 use crate::core::{Core, closing};
@@ -29,7 +29,7 @@ use crate::manifest::SegmentEntry;
 use crate::mvcc::snapshot::Horizons;
 use crate::mvcc::version::{Sealed, Version};
 use crate::options::Deadline;
-use crate::segment::{BlockBuf, Deletes, Segment, SegmentMeta};
+use crate::segment::{BlockBuf, DENSE_BYTES_MIN, Deletes, Segment, SegmentMeta, sample_bytes, train};
 use crate::txn::insert::id_of;
 
 /// What came of making a collection's segments as few as can be.
@@ -120,7 +120,10 @@ fn rows_max(core: &Core) -> u32 {
 fn figures(version: &Version, last: Seq, horizon: Seq) -> Vec<Figures> {
     let figures = |sealed: &Arc<Sealed>| {
         let meta = sealed.segment.meta();
-        Figures { rows: u64::from(meta.rows), dead: sealed.deletes.count_dead_at(horizon), bytes: meta.row_bytes }
+        let dead = sealed.deletes.count_dead_at(horizon);
+        // Those too small for it are as dense as they may be.
+        let dense = sealed.segment.is_dense() || meta.row_bytes < DENSE_BYTES_MIN;
+        Figures { rows: u64::from(meta.rows), dead, bytes: meta.row_bytes, dense }
     };
     let early = |sealed: &&Arc<Sealed>| sealed.segment.meta().min_seq <= last;
     version.segments.iter().take_while(early).map(figures).collect()
@@ -206,6 +209,8 @@ impl<'a> Work<'a> {
     fn write(&self, made: &mut Vec<Made>, given: &mut Vec<SegmentId>, pace: &mut Pace<'_>) -> Result<()> {
         let mut writer: Option<RowsWriter> = None;
         let mut buffer = BlockBuf::default();
+        let dictionary = self.dictionary()?;
+        let packing = dictionary.as_deref().map_or(Packing::Quick, Packing::Dense);
         let mut seqs = Vec::new();
         let rows_max = rows_max(self.core);
         let mut finish = |writer: RowsWriter| -> Result<()> {
@@ -236,7 +241,7 @@ impl<'a> Work<'a> {
                         none => {
                             let id = self.next_id()?;
                             given.push(id);
-                            none.insert(RowsWriter::create(self.core, id, self.collection.id)?)
+                            none.insert(RowsWriter::create(self.core, id, self.collection.id, packing)?)
                         }
                     };
                     let document = JsonbRef::from_valid(bytes);
@@ -252,6 +257,26 @@ impl<'a> Work<'a> {
             return Err(Error::new(ErrorKind::Internal, message));
         }
         Ok(())
+    }
+
+    /// What the rows are packed with; none where they are too few for that.
+    fn dictionary(&self) -> Result<Option<Vec<u8>>> {
+        let bytes = self.inputs.iter().map(|input| input.sealed.segment.meta().row_bytes).sum();
+        if bytes < DENSE_BYTES_MIN {
+            return Ok(None);
+        }
+        // Evenly from everywhere: rows of one time resemble each other.
+        let step = (bytes / sample_bytes(bytes).max(1) as u64).max(1) as usize;
+        let (mut samples, mut buffer) = (Vec::new(), BlockBuf::default());
+        for input in &self.inputs {
+            let segment = &input.sealed.segment;
+            for block in (0..segment.block_count()?).step_by(step) {
+                let view = segment.read_block_into(block, &mut buffer)?;
+                let kept = view.rows().zip(view.docs()).filter(|(row, _)| !input.dropped.contains(*row));
+                kept.for_each(|(_, document)| samples.extend_from_slice(document));
+            }
+        }
+        Ok(Some(train(&samples, bytes)))
     }
 
     fn next_id(&self) -> Result<SegmentId> {

@@ -28,6 +28,8 @@ pub(crate) struct Figures {
     pub dead: u64,
     /// Bytes of all rows before packing.
     pub bytes: u64,
+    /// Whether it is packed as densely as can be.
+    pub dense: bool,
 }
 
 /// The most that one segment takes.
@@ -132,10 +134,11 @@ fn alike(segments: &[Figures], most: Most) -> Option<Range<usize>> {
 
 /// The next run on the way to the fewest segments that hold the rows; none where they are that already.
 pub(crate) fn fewest(segments: &[Figures], most: Most) -> Option<Range<usize>> {
-    let done = |figures: &Figures| figures.dead == 0 && figures.is_full(most);
+    let done = |figures: &Figures| figures.dead == 0 && figures.dense && figures.is_full(most);
     let from = segments.iter().position(|figures| !done(figures))?;
     if let [only] = &segments[from..]
         && only.dead == 0
+        && only.dense
     {
         return None;
     }
@@ -162,7 +165,7 @@ mod tests {
     fn segments(of: &[(u64, u64)]) -> Vec<Figures> {
         let figures = |&(mib, dead): &(u64, u64)| {
             let rows = mib * 4096;
-            Figures { rows, dead: rows * dead / 100, bytes: mib << 20 }
+            Figures { rows, dead: rows * dead / 100, bytes: mib << 20, dense: false }
         };
         of.iter().map(figures).collect()
     }
@@ -204,7 +207,7 @@ mod tests {
         let mut out = of[..run.start].to_vec();
         while rows > 0 {
             let some = rows.min(MOST.rows).min(MOST.bytes.div_ceil(per_row));
-            out.push(Figures { rows: some, dead: 0, bytes: some * per_row });
+            out.push(Figures { rows: some, dead: 0, bytes: some * per_row, dense: true });
             rows -= some;
         }
         out.extend_from_slice(&of[run.end..]);
@@ -217,6 +220,7 @@ mod tests {
             (segments(&[]), 0),
             (segments(&[(3, 0)]), 1),
             (segments(&[(3, 1)]), 1),
+            (segments(&[(256, 0)]), 1),
             (segments(&[(3, 100)]), 0),
             (segments(&[(1, 0), (2, 0)]), 1),
             (segments(&[(40, 0); 8]), 2),

@@ -14,6 +14,15 @@ use crate::ids::{CollectionId, RowId, SegmentId, Seq};
 use crate::limits::SEGMENT_BYTES_MAX;
 use crate::segment::{SegmentMeta, SegmentWriter};
 
+/// How hard a segment is packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Packing<'a> {
+    /// Writers wait for it.
+    Quick,
+    /// As densely as can be, with this dictionary; an empty one where there is none that helps.
+    Dense(&'a [u8]),
+}
+
 /// A segment on its way.
 #[derive(Debug)]
 pub(crate) struct RowsWriter {
@@ -26,8 +35,12 @@ impl RowsWriter {
     ///
     /// # Errors
     /// `OutOfDiskSpace`, `Io`, `Exists` when there is a segment of this number already.
-    pub(crate) fn create(core: &Core, id: SegmentId, collection: CollectionId) -> Result<Self> {
-        let writer = SegmentWriter::create(Arc::clone(&core.storage), id, collection)?;
+    pub(crate) fn create(core: &Core, id: SegmentId, collection: CollectionId, packing: Packing<'_>) -> Result<Self> {
+        let storage = Arc::clone(&core.storage);
+        let writer = match packing {
+            Packing::Quick => SegmentWriter::create(storage, id, collection),
+            Packing::Dense(dictionary) => SegmentWriter::create_dense(storage, id, collection, dictionary.to_vec()),
+        }?;
         Ok(Self { writer, columns: core.options.columns.then(Shredder::new) })
     }
 

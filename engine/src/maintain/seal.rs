@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::id_hash;
 
-use super::rows::RowsWriter;
+use super::rows::{Packing, RowsWriter};
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
@@ -212,7 +212,7 @@ fn write_segments(
             none => {
                 let id = *next_id;
                 *next_id = id.next();
-                none.insert(RowsWriter::create(core, id, collection)?)
+                none.insert(RowsWriter::create(core, id, collection, Packing::Quick)?)
             }
         };
         let moved = writer.push(created, id_hash(id_of(document)), document)?;

@@ -1,4 +1,4 @@
-//! Blocks of rows: some 8 KiB that are packed, read and checked as one.
+//! Blocks of rows: a few KiB that are packed, read and checked as one.
 //!
 //! Unpacked, a block is the end of each of its rows (u32, counted from the first row's beginning), then the rows: a
 //! row is sliced without looking at the others. The table of blocks is a section of 32 bytes a block:
@@ -10,7 +10,9 @@
 //! Takes rows, gives blocks and back. Knows nothing of files; `writer.rs` and `reader.rs` move the bytes.
 
 use super::format::{Codec, SectionInfo, lz4_raw_max};
+use super::pack::Packer;
 use super::{BLOCK_BYTES_TARGET, BLOCK_ROWS_MAX, ROW_BYTES_MAX};
+use crate::io::Section;
 use crate::io::fields::{Fields, PutFields};
 use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
@@ -38,27 +40,17 @@ pub(crate) struct BlockBuilder {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     raw: Vec<u8>,
-    table: Lz4Table,
-}
-
-/// The compressor's working memory, kept over blocks.
-struct Lz4Table(lz4_flex::block::CompressTable);
-
-impl std::fmt::Debug for Lz4Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Lz4Table")
-    }
+    packer: Packer,
 }
 
 impl BlockBuilder {
-    pub(crate) fn new() -> Self {
-        let table = Lz4Table(lz4_flex::block::CompressTable::small());
-        Self { first_row: 0, ends: Vec::new(), bytes: Vec::new(), raw: Vec::new(), table }
+    pub(crate) fn new(packer: Packer) -> Self {
+        Self { first_row: 0, ends: Vec::new(), bytes: Vec::new(), raw: Vec::new(), packer }
     }
 
     /// Whether a row of `len` bytes belongs in a block of its own: reading its neighbours must not cost reading it.
     pub(crate) fn outgrown_by(&self, len: usize) -> bool {
-        !self.is_empty() && self.bytes.len() + len > 2 * BLOCK_BYTES_TARGET
+        !self.is_empty() && self.bytes.len() + len > 2 * self.packer.block_bytes()
     }
 
     /// Adds a row. `true`: the block is full, `pack` it before the next.
@@ -67,7 +59,7 @@ impl BlockBuilder {
         let end = u32::try_from(self.bytes.len()).expect("ROW_BYTES_MAX keeps a block below 4 GiB");
         self.ends.push(end);
         let next_row = self.first_row + self.ends.len() as u32;
-        self.bytes.len() >= BLOCK_BYTES_TARGET || next_row.is_multiple_of(BLOCK_ROWS_MAX)
+        self.bytes.len() >= self.packer.block_bytes() || next_row.is_multiple_of(BLOCK_ROWS_MAX)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -82,20 +74,7 @@ impl BlockBuilder {
         }
         self.raw.extend_from_slice(&self.bytes);
         let start = out.len();
-        let room = lz4_flex::block::get_maximum_output_size(self.raw.len());
-        out.resize(start + room, 0);
-        let packed = compress(&self.raw, &mut out[start..], &mut self.table);
-        let codec = match packed {
-            Some(len) if len < self.raw.len() => {
-                out.truncate(start + len);
-                Codec::Lz4
-            }
-            _ => {
-                out.truncate(start);
-                out.extend_from_slice(&self.raw);
-                Codec::None
-            }
-        };
+        let codec = self.packer.pack(&self.raw, out);
         let packed = &out[start..];
         let entry = BlockEntry {
             first_row: self.first_row,
@@ -116,14 +95,6 @@ impl BlockBuilder {
     }
 }
 
-/// `None` when the compressor refuses, which it does not with room enough.
-fn compress(raw: &[u8], out: &mut [u8], table: &mut Lz4Table) -> Option<usize> {
-    if raw.len() < usize::from(u16::MAX) {
-        return lz4_flex::block::compress_into_with_table(raw, out, &mut table.0).ok();
-    }
-    lz4_flex::block::compress_into(raw, out).ok()
-}
-
 /// The bytes of the section that tells where the blocks lie.
 pub(crate) fn encode_table(entries: &[BlockEntry]) -> Vec<u8> {
     let mut out = Vec::with_capacity(entries.len() * ENTRY_BYTES);
@@ -140,62 +111,98 @@ pub(crate) fn encode_table(entries: &[BlockEntry]) -> Vec<u8> {
     out
 }
 
-/// Reads the table and holds it against the rows' section: blocks lie in it one behind the other, none is empty.
-pub(crate) fn decode_table(
-    file: &str,
-    at: &SectionInfo,
-    bytes: &[u8],
+/// The table of a segment's blocks, read where it lies: a few thousand of them are no reason to hold anything.
+#[derive(Debug)]
+pub(crate) struct BlockTable {
+    bytes: Section,
     rows: u32,
-    rows_at: &SectionInfo,
-) -> Result<Vec<BlockEntry>> {
-    let mut fields = Fields::new(file, at.offset, bytes);
-    let mut entries: Vec<BlockEntry> = Vec::with_capacity(bytes.len() / ENTRY_BYTES);
-    let mut next_offset = rows_at.offset;
-    while fields.left() > 0 {
-        let first_row = fields.u32()?;
-        let codec = fields.u8()?;
-        fields.zeros(3)?;
-        let (offset, len, raw_len, crc) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
-        fields.zeros(4)?;
-        let Some(codec) = Codec::from_raw(codec) else {
-            let message = format!("{file} holds a block packed with codec {codec}, which this build does not read");
-            return Err(Error::new(ErrorKind::UnsupportedVersion, message));
-        };
-        let in_order = match entries.last() {
-            None => first_row == 0,
-            Some(before) => before.first_row < first_row && first_row - before.first_row <= BLOCK_ROWS_MAX,
-        };
-        let lengths = match codec {
-            Codec::None => raw_len == len,
-            Codec::Lz4 => u64::from(raw_len) <= lz4_raw_max(u64::from(len)),
-        };
-        if !in_order || first_row >= rows || offset != next_offset || !lengths || raw_len as usize > RAW_BYTES_MAX {
-            return Err(fields.corrupt("the table of blocks contradicts itself"));
-        }
-        next_offset = offset.saturating_add(u64::from(len));
-        entries.push(BlockEntry { first_row, codec, offset, len, raw_len, crc });
-    }
-    let last_holds = entries.last().map_or(rows == 0, |last| rows - last.first_row <= BLOCK_ROWS_MAX);
-    if !last_holds || next_offset != rows_at.offset.saturating_add(rows_at.len) {
-        return Err(fields.corrupt("the table of blocks does not cover the rows"));
-    }
-    Ok(entries)
 }
 
-/// Unpacks into `raw`, of exactly the announced length. What is wrong, if something is.
-pub(crate) fn unpack(codec: Codec, packed: &[u8], raw: &mut [u8]) -> Result<(), &'static str> {
-    match codec {
-        Codec::None if packed.len() == raw.len() => {
-            raw.copy_from_slice(packed);
-            Ok(())
+impl BlockTable {
+    /// Holds the table against the rows' section: blocks lie in it one behind the other, none is empty.
+    pub(crate) fn new(file: &str, at: &SectionInfo, bytes: Section, rows: u32, rows_at: &SectionInfo) -> Result<Self> {
+        let mut fields = Fields::new(file, at.offset, &bytes);
+        let mut before: Option<u32> = None;
+        let mut next_offset = rows_at.offset;
+        while fields.left() > 0 {
+            let BlockEntry { first_row, codec, offset, len, raw_len, .. } = decode_entry(&mut fields, file)?;
+            let in_order = match before {
+                None => first_row == 0,
+                Some(before) => before < first_row && first_row - before <= BLOCK_ROWS_MAX,
+            };
+            let lengths = match codec {
+                Codec::None => raw_len == len,
+                Codec::Lz4 => u64::from(raw_len) <= lz4_raw_max(u64::from(len)),
+                Codec::Zstd => true,
+            };
+            if !in_order || first_row >= rows || offset != next_offset || !lengths || raw_len as usize > RAW_BYTES_MAX {
+                return Err(fields.corrupt("the table of blocks contradicts itself"));
+            }
+            next_offset = offset.saturating_add(u64::from(len));
+            before = Some(first_row);
         }
-        Codec::None => Err("an unpacked block has another length than announced"),
-        Codec::Lz4 => match lz4_flex::block::decompress_into(packed, raw) {
-            Ok(len) if len == raw.len() => Ok(()),
-            Ok(_) => Err("a block unpacks to another length than announced"),
-            Err(_) => Err("a block cannot be unpacked"),
-        },
+        let last_holds = before.map_or(rows == 0, |last| rows - last <= BLOCK_ROWS_MAX);
+        if !last_holds || next_offset != rows_at.offset.saturating_add(rows_at.len) {
+            return Err(fields.corrupt("the table of blocks does not cover the rows"));
+        }
+        Ok(Self { bytes, rows })
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / ENTRY_BYTES
+    }
+
+    /// A block, and the row after its last.
+    pub(crate) fn get(&self, index: usize) -> Option<(BlockEntry, u32)> {
+        let bytes = self.bytes.get(index * ENTRY_BYTES..(index + 1) * ENTRY_BYTES)?;
+        // It was read before, when the table was found good.
+        let entry = decode_entry(&mut Fields::new("", 0, bytes), "").ok()?;
+        Some((entry, self.first_row(index + 1)))
+    }
+
+    /// The first row of a block; of the one behind the last, the number of rows.
+    fn first_row(&self, index: usize) -> u32 {
+        let bytes = self.bytes.get(index * ENTRY_BYTES..index * ENTRY_BYTES + 4);
+        bytes.and_then(|bytes| bytes.try_into().ok()).map_or(self.rows, u32::from_le_bytes)
+    }
+
+    /// The block that holds `row`, which there is. Rows are of about one length, so it is near where it would be if
+    /// they all were of one: the search begins there and touches a line or two.
+    pub(crate) fn find(&self, row: u32) -> usize {
+        let count = self.len();
+        let guess = (u64::from(row) * count as u64 / u64::from(self.rows.max(1))) as usize;
+        let (mut low, mut high, mut step) = (guess, guess + 1, 1);
+        while low > 0 && self.first_row(low) > row {
+            (high, low) = (low, low.saturating_sub(step));
+            step *= 2;
+        }
+        while high < count && self.first_row(high) <= row {
+            (low, high) = (high, count.min(high + step));
+            step *= 2;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.first_row(middle) <= row {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+fn decode_entry(fields: &mut Fields<'_>, file: &str) -> Result<BlockEntry> {
+    let first_row = fields.u32()?;
+    let codec = fields.u8()?;
+    fields.zeros(3)?;
+    let (offset, len, raw_len, crc) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
+    fields.zeros(4)?;
+    let Some(codec) = Codec::from_raw(codec) else {
+        let message = format!("{file} holds a block packed with codec {codec}, which this build does not read");
+        return Err(Error::new(ErrorKind::UnsupportedVersion, message));
+    };
+    Ok(BlockEntry { first_row, codec, offset, len, raw_len, crc })
 }
 
 /// Where row `index` of `count` lies in an unpacked block; nothing when the block's ends are impossible.

@@ -35,6 +35,8 @@ pub(crate) const KIND_BLOCKS: u16 = 2;
 pub(crate) const KIND_PRIMARY: u16 = 3;
 /// Row to `Seq`.
 pub(crate) const KIND_SEQS: u16 = 4;
+/// What the rows' blocks have in common.
+pub(crate) const KIND_DICTIONARY: u16 = 5;
 
 const PREFIX: &str = "seg-";
 const SUFFIX: &str = ".qseg";
@@ -47,14 +49,16 @@ pub enum Codec {
     None = 0,
     /// LZ4 block format.
     Lz4 = 1,
+    /// zstd with the segment's dictionary; blocks of rows alone.
+    Zstd = 2,
 }
 
 impl Codec {
-    /// 2 is kept for zstd.
     pub(crate) fn from_raw(raw: u8) -> Option<Self> {
         match raw {
             0 => Some(Self::None),
             1 => Some(Self::Lz4),
+            2 => Some(Self::Zstd),
             _ => None,
         }
     }
@@ -208,7 +212,7 @@ fn decode_section(fields: &mut Fields<'_>, file: &str, footer_at: u64) -> Result
     let kind = fields.u16()?;
     let codec = fields.u8()?;
     let cipher = fields.u8()?;
-    let Some(codec) = Codec::from_raw(codec).filter(|_| cipher == 0) else {
+    let Some(codec) = Codec::from_raw(codec).filter(|codec| *codec != Codec::Zstd && cipher == 0) else {
         let message = format!(
             "{file} holds a section packed with codec {codec} and cipher {cipher}, which this build does not read"
         );
@@ -230,6 +234,7 @@ fn decode_section(fields: &mut Fields<'_>, file: &str, footer_at: u64) -> Result
     let lengths = match codec {
         Codec::None => section.raw_len == section.len,
         Codec::Lz4 => section.raw_len <= lz4_raw_max(section.len),
+        Codec::Zstd => false,
     };
     if !inside || !lengths {
         return Err(fields.corrupt("a section lies outside the file or claims an impossible length"));

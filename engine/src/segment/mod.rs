@@ -9,13 +9,14 @@
 //! sections' and blocks' in the footer or below it. First touches read with `read_at`, so that a failing disk is an
 //! error and not a signal.
 //!
-//! Reading order: `format.rs` (footer, directory), `block.rs` (rows), `primary.rs` (hash to rows), `seqs.rs` (row to
+//! Reading order: `format.rs` (footer, directory), `block.rs` (rows), `pack.rs`, `primary.rs` (hash to rows), `seqs.rs` (row to
 //! `Seq`), `writer.rs`, `reader.rs`, `cache.rs`, `deletes.rs`. Bytes: FORMAT.md.
 
 mod block;
 mod cache;
 mod deletes;
 mod format;
+mod pack;
 mod primary;
 mod reader;
 mod seqs;
@@ -26,6 +27,7 @@ pub use cache::{BlockCache, DocRef};
 pub use deletes::{DeadRows, Deletes, delete_file_name, parse_delete_file_name};
 pub(crate) use format::fuzz_seal;
 pub use format::{Codec, SectionInfo, SegmentMeta, parse_segment_file_name, segment_file_name};
+pub use pack::{DENSE_BYTES_MIN, sample_bytes, train};
 pub use reader::Segment;
 pub use writer::SegmentWriter;
 
@@ -33,6 +35,8 @@ pub use writer::SegmentWriter;
 pub const ROWS_MAX: u32 = 1 << 20;
 /// A block is closed when its rows' bytes reach this.
 pub const BLOCK_BYTES_TARGET: usize = 8 << 10;
+/// The same of a block packed with a dictionary, which need not be long to be packed well.
+pub const DENSE_BLOCK_BYTES_TARGET: usize = 2 << 10;
 /// No block reaches over a multiple of this many rows, so that work cut along it shares no block.
 pub const BLOCK_ROWS_MAX: u32 = 4096;
 /// The longest row: a document at its limit and room for what is stored around it.

@@ -4,12 +4,13 @@
 //! for; blocks each time they are read, for their checksum costs less than their unpacking. Damage is an error that
 //! names file and offset. Shared by all threads, without a lock after the first touch.
 
-use super::block::{BlockBuf, BlockEntry, BlockView, decode_table, unpack};
+use super::block::{BlockBuf, BlockEntry, BlockTable, BlockView};
 use super::cache::{Block, BlockCache, DocRef};
 use super::format::{
-    Codec, Footer, HEADER_BYTES, KIND_BLOCKS, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SectionInfo, SegmentMeta,
-    TRAILER_BYTES, Trailer, encode_header, segment_file_name,
+    Codec, Footer, HEADER_BYTES, KIND_BLOCKS, KIND_DICTIONARY, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SectionInfo,
+    SegmentMeta, TRAILER_BYTES, Trailer, encode_header, segment_file_name,
 };
+use super::pack::{Dictionary, unpack};
 use super::{primary, seqs};
 use crate::ids::{RowId, SegmentId, Seq};
 use crate::io::{File, Section, Storage};
@@ -31,15 +32,9 @@ pub struct Segment {
     meta: SegmentMeta,
     sections: Vec<SectionInfo>,
     touched: Vec<OnceLock<Section>>,
-    blocks: OnceLock<Blocks>,
+    blocks: OnceLock<BlockTable>,
+    dictionary: OnceLock<Dictionary>,
     cache: Arc<BlockCache>,
-}
-
-/// Where the blocks lie; their first rows apart, so that a search stays within a few cache lines.
-#[derive(Debug)]
-struct Blocks {
-    first_rows: Vec<u32>,
-    entries: Vec<BlockEntry>,
 }
 
 thread_local! {
@@ -61,7 +56,8 @@ impl Segment {
             return Err(Error::corrupt(&name, at, "the footer is not the one the manifest names"));
         }
         let touched = footer.sections.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { file, name, meta, sections: footer.sections, touched, blocks: OnceLock::new(), cache })
+        let (blocks, dictionary) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { file, name, meta, sections: footer.sections, touched, blocks, dictionary, cache })
     }
 
     /// What a segment's file says of itself, for who has lost the manifest.
@@ -140,7 +136,7 @@ impl Segment {
         }
         // `Footer::decode` has bounded the length by what the bytes can unpack to.
         let mut raw = vec![0; usize::try_from(info.raw_len).map_err(|_| too_long())?];
-        unpack(info.codec, &stored, &mut raw).map_err(|what| Error::corrupt(&self.name, info.offset, what))?;
+        unpack(info.codec, &stored, &mut raw, None).map_err(|what| Error::corrupt(&self.name, info.offset, what))?;
         Ok(Section::owned(raw))
     }
 
@@ -166,16 +162,36 @@ impl Segment {
         })
     }
 
-    fn blocks(&self) -> Result<&Blocks> {
+    fn blocks(&self) -> Result<&BlockTable> {
         if let Some(blocks) = self.blocks.get() {
             return Ok(blocks);
         }
         let (index, info) = self.own(KIND_BLOCKS)?;
         let rows_at = self.own(KIND_ROWS)?.1;
         let table = self.touch(index)?;
-        let entries = decode_table(&self.name, info, table, self.meta.rows, rows_at)?;
-        let first_rows = entries.iter().map(|entry| entry.first_row).collect();
-        Ok(self.blocks.get_or_init(|| Blocks { first_rows, entries }))
+        let table = BlockTable::new(&self.name, info, table.clone(), self.meta.rows, rows_at)?;
+        Ok(self.blocks.get_or_init(|| table))
+    }
+
+    /// Whether it is packed as densely as can be.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.sections.iter().any(|section| section.kind == KIND_DICTIONARY)
+    }
+
+    /// What a block is unpacked with, where it needs that.
+    fn dictionary(&self, codec: Codec) -> Result<Option<&Dictionary>> {
+        if codec != Codec::Zstd {
+            return Ok(None);
+        }
+        if let Some(dictionary) = self.dictionary.get() {
+            return Ok(Some(dictionary));
+        }
+        let (index, info) = self.own(KIND_DICTIONARY)?;
+        let Some(dictionary) = Dictionary::new(self.touch(index)?) else {
+            return Err(Error::corrupt(&self.name, info.offset, "the rows' dictionary cannot be used"));
+        };
+        Ok(Some(self.dictionary.get_or_init(|| dictionary)))
     }
 
     /// How many blocks the rows are in.
@@ -184,7 +200,7 @@ impl Segment {
     /// `Corrupt`, `Io`.
     pub fn block_count(&self) -> Result<u32> {
         // The table holds each block's rows apart, so there are at most as many as rows.
-        self.blocks().map(|blocks| blocks.entries.len() as u32)
+        self.blocks().map(|blocks| blocks.len() as u32)
     }
 
     /// The block that holds `row`.
@@ -195,9 +211,7 @@ impl Segment {
         if row.get() >= self.meta.rows {
             return Err(Error::new(ErrorKind::Internal, format!("{} has no {row}", self.name)));
         }
-        let after = self.blocks()?.first_rows.partition_point(|first| *first <= row.get());
-        // The first block begins with row 0, so at least one is not after.
-        Ok(after.saturating_sub(1) as u32)
+        Ok(self.blocks()?.find(row.get()) as u32)
     }
 
     /// The rows in a block; blocks follow each other without a gap, and none reaches over a multiple of
@@ -209,12 +223,10 @@ impl Segment {
         self.entry(block).map(|(_, rows)| rows)
     }
 
-    fn entry(&self, block: u32) -> Result<(&BlockEntry, Range<u32>)> {
-        let blocks = self.blocks()?;
-        let Some(entry) = blocks.entries.get(block as usize) else {
+    fn entry(&self, block: u32) -> Result<(BlockEntry, Range<u32>)> {
+        let Some((entry, end)) = self.blocks()?.get(block as usize) else {
             return Err(Error::new(ErrorKind::Internal, format!("{} has no block {block}", self.name)));
         };
-        let end = blocks.first_rows.get(block as usize + 1).copied().unwrap_or(self.meta.rows);
         Ok((entry, entry.first_row..end))
     }
 
@@ -225,7 +237,7 @@ impl Segment {
     pub fn read_block_into<'b>(&self, block: u32, buffer: &'b mut BlockBuf) -> Result<BlockView<'b>> {
         let (entry, rows) = self.entry(block)?;
         let BlockBuf { packed, raw } = buffer;
-        self.unpack_block(entry, packed, raw)?;
+        self.unpack_block(&entry, packed, raw)?;
         Ok(BlockView { first_row: rows.start, count: rows.end - rows.start, raw })
     }
 
@@ -237,7 +249,8 @@ impl Segment {
             return Err(Error::corrupt(&self.name, entry.offset, "a block's checksum is wrong"));
         }
         raw.resize(entry.raw_len as usize, 0);
-        unpack(entry.codec, packed, raw).map_err(|what| Error::corrupt(&self.name, entry.offset, what))
+        let dictionary = self.dictionary(entry.codec)?;
+        unpack(entry.codec, packed, raw, dictionary).map_err(|what| Error::corrupt(&self.name, entry.offset, what))
     }
 
     /// A row's bytes, by way of the cache.
@@ -251,7 +264,7 @@ impl Segment {
             Some(block) => block,
             None => {
                 let (mut packed, mut raw) = (PACKED.take(), Vec::new());
-                let unpacked = self.unpack_block(entry, &mut packed, &mut raw);
+                let unpacked = self.unpack_block(&entry, &mut packed, &mut raw);
                 PACKED.set(packed);
                 unpacked?;
                 let block = Arc::new(Block { count: rows.end - rows.start, raw });

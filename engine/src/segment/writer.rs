@@ -6,9 +6,10 @@
 
 use super::block::{BlockBuilder, BlockEntry, encode_table};
 use super::format::{
-    Codec, Footer, KIND_BLOCKS, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SECTION_ALIGN, SectionInfo, SegmentMeta, Trailer,
-    encode_header, segment_file_name,
+    Codec, Footer, KIND_BLOCKS, KIND_DICTIONARY, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SECTION_ALIGN, SectionInfo,
+    SegmentMeta, Trailer, encode_header, segment_file_name,
 };
+use super::pack::Packer;
 use super::seqs::SeqsBuilder;
 use super::{KIND_FOREIGN_MIN, ROW_BYTES_MAX, ROWS_MAX, primary};
 use crate::ids::{CollectionId, RowId, SegmentId, Seq};
@@ -33,16 +34,39 @@ pub struct SegmentWriter {
     max_seq: Seq,
     row_bytes: u64,
     rows_at: u64,
+    dictionary: Option<Vec<u8>>,
     /// Set when the rows are closed and sections follow.
     sections: Vec<SectionInfo>,
 }
 
 impl SegmentWriter {
-    /// Begins the file of segment `id`, under a temporary name.
+    /// Begins the file of segment `id`, under a temporary name, packed quickly.
     ///
     /// # Errors
     /// `OutOfDiskSpace`, `Io`, `Exists` when there is a segment of this number already.
     pub fn create(storage: Arc<dyn Storage>, id: SegmentId, collection: CollectionId) -> Result<Self> {
+        Self::begin(storage, id, collection, None)
+    }
+
+    /// The same, packed as densely as can be with a `dictionary`; an empty one where there is none that helps.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub fn create_dense(
+        storage: Arc<dyn Storage>,
+        id: SegmentId,
+        collection: CollectionId,
+        dictionary: Vec<u8>,
+    ) -> Result<Self> {
+        Self::begin(storage, id, collection, Some(dictionary))
+    }
+
+    fn begin(
+        storage: Arc<dyn Storage>,
+        id: SegmentId,
+        collection: CollectionId,
+        dictionary: Option<Vec<u8>>,
+    ) -> Result<Self> {
         let mut output = Output::create(storage, segment_file_name(id))?;
         output.buffer.extend_from_slice(&encode_header(id, collection));
         let rows_at = output.position();
@@ -50,7 +74,7 @@ impl SegmentWriter {
             output,
             id,
             collection,
-            blocks: BlockBuilder::new(),
+            blocks: BlockBuilder::new(dictionary.as_ref().map_or_else(Packer::quick, |d| Packer::dense(d))),
             entries: Vec::new(),
             pairs: Vec::new(),
             seqs: SeqsBuilder::default(),
@@ -58,6 +82,7 @@ impl SegmentWriter {
             max_seq: Seq::default(),
             row_bytes: 0,
             rows_at,
+            dictionary,
             sections: Vec::new(),
         })
     }
@@ -155,7 +180,9 @@ impl SegmentWriter {
         let primary = primary::encode(&mut self.pairs);
         self.put_section(KIND_PRIMARY, 0, &primary)?;
         let seqs = std::mem::take(&mut self.seqs).finish();
-        self.put_section(KIND_SEQS, 0, &seqs)
+        self.put_section(KIND_SEQS, 0, &seqs)?;
+        let dictionary = self.dictionary.take();
+        dictionary.map_or(Ok(()), |bytes| self.put_section(KIND_DICTIONARY, 0, &bytes))
     }
 
     /// Ends the file and makes it durable under its name. What is returned may go into the manifest once the log is
