@@ -4,7 +4,7 @@
 
 use crate::expr::{Budget, Expression};
 use crate::{ParseContext, QueryError};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
+use quarrydb_jsonb::{Builder, JsonbRef};
 use std::sync::Arc;
 
 /// An expression of a filter or a projection.
@@ -40,8 +40,8 @@ impl Computed {
         self.0.is_true(document, budget)
     }
 
-    /// Its value on a document; none where it is missing.
-    pub(crate) fn evaluate(&self, document: JsonbRef<'_>) -> Result<Option<JsonbBuf>, QueryError> {
-        self.0.value(document, Budget::default())
+    /// The expression.
+    pub(crate) fn expression(&self) -> &Expression {
+        &self.0
     }
 }

@@ -18,6 +18,7 @@ pub mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod limits;
+mod meter;
 pub mod number;
 pub mod path_walk;
 mod pattern_count;

@@ -4,7 +4,9 @@
 //! is as null. An array counts with its smallest element where ascending and with its largest where descending; an empty
 //! one comes before null. Of several paths through one array, all take the same element. Ties are the caller's to break.
 
+use crate::expr::Budget;
 use crate::limits::SORT_FIELDS_MAX;
+use crate::meter::Meter;
 use crate::path_walk::{FieldPath, Part};
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{ArrayRef, JsonbRef, NULL, ObjectRef, sort_key, sort_key_descending};
@@ -88,13 +90,21 @@ impl Sort {
     /// # Errors
     /// `BadValue` where two paths lead through different arrays.
     pub fn key(&self, document: JsonbRef<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        self.key_within(document, out, Budget::default())
+    }
+
+    /// The same with a way to stop: it is asked now and then whether to go on.
+    ///
+    /// # Errors
+    /// As [`Sort::key`], `MaxTimeMSExpired` (50) where it was stopped.
+    pub fn key_within(&self, document: JsonbRef<'_>, out: &mut Vec<u8>, budget: Budget<'_>) -> Result<(), QueryError> {
         let start = out.len();
         for field in &self.fields {
             match step(document.as_object(), field.path.parts()) {
                 Step::Value(value) => field.direction.write(value.unwrap_or(NULL), out),
                 Step::Array(..) => {
                     out.truncate(start);
-                    return self.key_through_arrays(document, out);
+                    return self.key_through_arrays(document, out, &Meter::new(budget));
                 }
             }
         }
@@ -112,10 +122,15 @@ impl Sort {
         Ok(key_a.cmp(&key_b))
     }
 
-    fn key_through_arrays(&self, document: JsonbRef<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    fn key_through_arrays(
+        &self,
+        document: JsonbRef<'_>,
+        out: &mut Vec<u8>,
+        meter: &Meter<'_>,
+    ) -> Result<(), QueryError> {
         let slots: Vec<Slot<'_, '_>> = self.fields.iter().map(|f| Slot::Open(f.path.parts())).collect();
         let mut least = None;
-        self.expand(&slots, document.as_object(), &mut least)?;
+        self.expand(&slots, document.as_object(), &mut least, meter)?;
         out.extend_from_slice(&least.unwrap_or_default());
         Ok(())
     }
@@ -127,7 +142,9 @@ impl Sort {
         slots: &[Slot<'a, '_>],
         object: Option<ObjectRef<'a>>,
         least: &mut Option<Vec<u8>>,
+        meter: &Meter<'_>,
     ) -> Result<(), QueryError> {
+        meter.step(self.fields.len() as u64)?;
         let mut array: Option<ArrayRef<'a>> = None;
         let mut next = Vec::with_capacity(slots.len());
         for slot in slots {
@@ -169,7 +186,7 @@ impl Sort {
                     other => *other,
                 };
             }
-            self.expand(&inside, element.as_object(), least)?;
+            self.expand(&inside, element.as_object(), least, meter)?;
         }
         Ok(())
     }

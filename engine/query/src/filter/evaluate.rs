@@ -8,6 +8,7 @@ use super::pattern::Pattern;
 use crate::QueryError;
 use crate::expr::{Budget, INTERRUPT_STEPS};
 use crate::limits::MATCH_STEPS_MAX;
+use crate::meter::Meter;
 use crate::path_walk::{Candidate, any};
 use quarrydb_jsonb::{JsonbRef, Kind};
 
@@ -35,9 +36,15 @@ impl<'r> Run<'r> {
         Self { budget, ..Self::default() }
     }
 
-    /// One that finds the position too.
-    pub(crate) fn tracking() -> Self {
-        Self { track: true, ..Self::default() }
+    /// One that counts on from what a whole operation has looked at, and finds the position too where it is asked for.
+    pub(crate) fn counting(meter: &Meter<'r>, track: bool) -> Self {
+        Self { track, budget: meter.budget(), steps: meter.steps(), ..Self::default() }
+    }
+
+    /// What came of it: the count goes back to the operation.
+    pub(crate) fn finish<T>(self, meter: &Meter<'r>, found: T) -> Result<T, QueryError> {
+        meter.set_steps(self.steps);
+        self.error.map_or(Ok(found), Err)
     }
 
     /// Counts candidates; false where it is one too many. Then there is an error, and what comes next does not matter.
@@ -121,9 +128,15 @@ fn field(field: &FieldTest, document: JsonbRef<'_>, run: &mut Run<'_>) -> bool {
 }
 
 /// Whether one candidate passes. `at` is set to the element that `$elemMatch` found.
-#[inline]
-pub(crate) fn passes(test: &Test, candidate: Candidate<'_>, at: &mut Option<usize>) -> bool {
-    passes_in(test, candidate, at, &mut Run::default())
+pub(crate) fn passes(
+    test: &Test,
+    candidate: Candidate<'_>,
+    at: &mut Option<usize>,
+    meter: &Meter<'_>,
+) -> Result<bool, QueryError> {
+    let mut run = Run::counting(meter, false);
+    let passes = passes_in(test, candidate, at, &mut run);
+    run.finish(meter, passes)
 }
 
 #[inline]

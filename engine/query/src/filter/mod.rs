@@ -34,6 +34,7 @@ pub use schema::Schema;
 pub use type_set::TypeSet;
 
 use crate::expr::Budget;
+use crate::meter::Meter;
 use crate::path_walk::FieldPath;
 use crate::pattern_count::PatternCount;
 use crate::{ParseContext, QueryError};
@@ -106,9 +107,26 @@ impl Filter {
     /// # Errors
     /// As [`Filter::matches`].
     pub fn matches_at(&self, document: JsonbRef<'_>) -> Result<Option<Option<usize>>, QueryError> {
-        let mut run = evaluate::Run::tracking();
+        self.matches_at_in(document, &Meter::default())
+    }
+
+    /// The same as part of an operation that counts all it looks at.
+    pub(crate) fn matches_at_in(
+        &self,
+        document: JsonbRef<'_>,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Option<usize>>, QueryError> {
+        let mut run = evaluate::Run::counting(meter, true);
         let matched = evaluate::matches(&self.root, document, &mut run);
-        run.error.map_or(Ok(matched.then_some(run.position)), Err)
+        let position = run.position;
+        run.finish(meter, matched.then_some(position))
+    }
+
+    /// Whether a document matches, as part of an operation that counts all it looks at.
+    pub(crate) fn matches_in(&self, document: JsonbRef<'_>, meter: &Meter<'_>) -> Result<bool, QueryError> {
+        let mut run = evaluate::Run::counting(meter, false);
+        let matched = evaluate::matches(&self.root, document, &mut run);
+        run.finish(meter, matched)
     }
 
     /// Whether every document matches, whatever it is.

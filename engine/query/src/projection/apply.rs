@@ -8,36 +8,50 @@
 use super::tree::{Part, Slice, Tree};
 use super::{Mode, Projection};
 use crate::QueryError;
+use crate::expr::{Datum, Scope};
 use crate::filter::{Test, passes};
+use crate::meter::Meter;
 use quarrydb_jsonb::{ArrayRef, Builder, Entry, Error, JsonbRef, ObjectRef};
 
 /// Appends what is left of `document`.
-pub(super) fn apply(
-    projection: &Projection,
-    document: JsonbRef<'_>,
+pub(super) fn apply<'a>(
+    projection: &'a Projection,
+    document: JsonbRef<'a>,
     position: Option<usize>,
+    meter: &Meter<'a>,
     out: &mut Builder,
 ) -> Result<(), QueryError> {
     let Some(object) = document.as_object().filter(|_| !projection.is_everything()) else {
         out.copy(document);
         return Ok(());
     };
-    Apply { mode: projection.mode, document, position }.object(&projection.root, object, false, out)
+    let mut apply = Apply { mode: projection.mode, document, position, meter, scope: None };
+    apply.object(&projection.root, object, false, out)
 }
 
-struct Apply<'a> {
+struct Apply<'a, 'm> {
     mode: Mode,
     document: JsonbRef<'a>,
     /// The element that the filter matched.
     position: Option<usize>,
+    meter: &'m Meter<'a>,
+    /// What all expressions of the projection spend together; made for the first.
+    scope: Option<Scope<'a>>,
 }
 
-impl Apply<'_> {
+impl<'a> Apply<'a, '_> {
     /// `in_array`: an array was taken apart on the way, so the positional operator has done its work.
-    fn object(&self, tree: &Tree, object: ObjectRef<'_>, in_array: bool, out: &mut Builder) -> Result<(), QueryError> {
+    fn object(
+        &mut self,
+        tree: &'a Tree,
+        object: ObjectRef<'_>,
+        in_array: bool,
+        out: &mut Builder,
+    ) -> Result<(), QueryError> {
         let mut written = vec![false; if tree.computed { tree.children().len() } else { 0 }];
         out.begin_object();
         for entry in object {
+            self.meter.step(1)?;
             let Some((at, part)) = tree.find(entry.name_bytes()) else {
                 if self.mode == Mode::Exclusion {
                     copy(&entry, out);
@@ -56,7 +70,13 @@ impl Apply<'_> {
     }
 
     /// One field that the projection names; says whether it was written.
-    fn field(&self, part: &Part, entry: &Entry<'_>, in_array: bool, out: &mut Builder) -> Result<bool, QueryError> {
+    fn field(
+        &mut self,
+        part: &'a Part,
+        entry: &Entry<'_>,
+        in_array: bool,
+        out: &mut Builder,
+    ) -> Result<bool, QueryError> {
         let value = entry.value;
         match part {
             Part::Exclude | Part::Computed(_) => return Ok(false),
@@ -69,7 +89,7 @@ impl Apply<'_> {
                 None => copy(entry, out),
             },
             Part::ElemMatch(_) if self.mode == Mode::Inclusion => return Ok(false),
-            Part::ElemMatch(test) => match picked(test, value) {
+            Part::ElemMatch(test) => match picked(test, value, self.meter)? {
                 Some(element) => {
                     name(entry, out);
                     write_one(element, out)?;
@@ -88,7 +108,13 @@ impl Apply<'_> {
         Ok(true)
     }
 
-    fn tree(&self, tree: &Tree, entry: &Entry<'_>, in_array: bool, out: &mut Builder) -> Result<bool, QueryError> {
+    fn tree(
+        &mut self,
+        tree: &'a Tree,
+        entry: &Entry<'_>,
+        in_array: bool,
+        out: &mut Builder,
+    ) -> Result<bool, QueryError> {
         if let Some(object) = entry.value.as_object() {
             name(entry, out);
             self.object(tree, object, in_array, out)?;
@@ -110,15 +136,16 @@ impl Apply<'_> {
         Ok(true)
     }
 
-    fn array(&self, tree: &Tree, array: ArrayRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
+    fn array(&mut self, tree: &'a Tree, array: ArrayRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
         out.begin_array();
         for element in array {
+            self.meter.step(1)?;
             self.element(tree, element, out)?;
         }
         out.end_array().map_err(internal)
     }
 
-    fn element(&self, tree: &Tree, element: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
+    fn element(&mut self, tree: &'a Tree, element: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
         if let Some(object) = element.as_object() {
             self.object(tree, object, true, out)?;
         } else if let Some(array) = element.as_array() {
@@ -139,17 +166,23 @@ impl Apply<'_> {
     }
 
     /// What is computed or picked and not written yet, in the projection's order.
-    fn computed(&self, tree: &Tree, written: &[bool], out: &mut Builder) -> Result<(), QueryError> {
+    fn computed(&mut self, tree: &'a Tree, written: &[bool], out: &mut Builder) -> Result<(), QueryError> {
         for ((name, part), _) in tree.children().iter().zip(written).filter(|(_, written)| !**written) {
             match part {
                 Part::Computed(computed) => {
-                    if let Some(value) = computed.evaluate(self.document)? {
-                        out.field(name);
-                        out.copy(value.view());
+                    let (document, budget) = (self.document, self.meter.budget());
+                    let scope = self.scope.get_or_insert_with(|| Scope::new(document, budget));
+                    match computed.expression().evaluate(scope)? {
+                        Datum::Missing => {}
+                        value => {
+                            out.field(name);
+                            value.write(out)?;
+                        }
                     }
                 }
                 Part::ElemMatch(test) if self.mode == Mode::Inclusion => {
-                    if let Some(element) = self.document.get(name).and_then(|v| picked(test, v)) {
+                    let value = self.document.get(name);
+                    if let Some(element) = value.map(|v| picked(test, v, self.meter)).transpose()?.flatten() {
                         out.field(name);
                         write_one(element, out)?;
                     }
@@ -168,9 +201,10 @@ impl Apply<'_> {
 }
 
 /// The first element that passes an `$elemMatch`.
-fn picked<'v>(test: &Test, value: JsonbRef<'v>) -> Option<JsonbRef<'v>> {
+fn picked<'v>(test: &Test, value: JsonbRef<'v>, meter: &Meter<'_>) -> Result<Option<JsonbRef<'v>>, QueryError> {
     let mut at = None;
-    if passes(test, Some(value), &mut at) { value.as_array()?.get(at?) } else { None }
+    let passes = passes(test, Some(value), &mut at, meter)?;
+    Ok(at.filter(|_| passes).and_then(|at| value.as_array()?.get(at)))
 }
 
 fn write_one(element: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {

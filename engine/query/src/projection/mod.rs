@@ -7,7 +7,9 @@ mod apply;
 mod parse;
 mod tree;
 
+use crate::expr::Budget;
 use crate::filter::{Filter, Node};
+use crate::meter::Meter;
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{Builder, JsonbRef};
 use std::sync::Arc;
@@ -115,11 +117,26 @@ impl Projection {
     /// # Errors
     /// 51246 where the positional operator finds no element that the filter matched, and those of expressions.
     pub fn apply(&self, document: JsonbRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
+        self.apply_within(document, out, Budget::default())
+    }
+
+    /// The same with what all its expressions together may spend, and with a way to stop: it is asked now and then
+    /// whether to go on.
+    ///
+    /// # Errors
+    /// As [`Projection::apply`], `MaxTimeMSExpired` (50) where it was stopped.
+    pub fn apply_within(
+        &self,
+        document: JsonbRef<'_>,
+        out: &mut Builder,
+        budget: Budget<'_>,
+    ) -> Result<(), QueryError> {
+        let meter = Meter::new(budget);
         let position = match &self.filter {
-            Some(filter) => filter.matches_at(document)?.flatten(),
+            Some(filter) => filter.matches_at_in(document, &meter)?.flatten(),
             None => None,
         };
-        apply::apply(self, document, position, out)
+        apply::apply(self, document, position, &meter, out)
     }
 }
 

@@ -10,12 +10,16 @@ use super::operands::nesting;
 use super::parse::kind;
 use super::scalar::{self, Clock};
 use crate::limits::{ARRAY_PADDING_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX, WRITTEN_BYTES_MAX};
+use crate::meter::Meter;
 use crate::path_walk::FieldPath;
 use crate::{Filter, QueryError};
 use quarrydb_jsonb::{ArrayRef, Builder, JsonbRef, Kind, ObjectRef};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
+
+/// Bytes that are copied for the cost of one step.
+const BYTES_PER_STEP: usize = 64;
 
 /// One application of an update to one document.
 pub(super) struct Application<'a, 'o> {
@@ -27,6 +31,8 @@ pub(super) struct Application<'a, 'o> {
     pub(super) out: &'o mut Builder,
     /// What `$` stands for, once asked.
     pub(super) position: OnceCell<Option<usize>>,
+    /// What it has looked at.
+    pub(super) meter: Meter<'a>,
 }
 
 impl<'a> Application<'a, '_> {
@@ -46,7 +52,7 @@ impl<'a> Application<'a, '_> {
             Some(found) => *found,
             None if self.inserting => None,
             None => {
-                let found = self.filter.matches_at(self.document)?.flatten();
+                let found = self.filter.matches_at_in(self.document, &self.meter)?.flatten();
                 *self.position.get_or_init(|| found)
             }
         };
@@ -238,11 +244,13 @@ impl<'a> Application<'a, '_> {
         let mut wrapped = Builder::new();
         self.out.begin_array();
         for (i, element) in array.iter().enumerate() {
+            self.meter.step(1)?;
             let mut meant: Option<Cow<'_, Arc<Node>>> = None;
             for (child, filter) in &chosen {
                 if let Some(filter) = filter {
                     wrap(&filter.identifier, element, &mut wrapped)?;
-                    if !filter.filter.matches(JsonbRef::from_valid(wrapped.bytes()))? {
+                    self.meter.step(1 + (element.as_bytes().len() / BYTES_PER_STEP) as u64)?;
+                    if !filter.filter.matches_in(JsonbRef::from_valid(wrapped.bytes()), &self.meter)? {
                         continue;
                     }
                 }
@@ -290,10 +298,12 @@ impl<'a> Application<'a, '_> {
                     None => None,
                     Some(current) => Some(current.as_array().ok_or_else(|| not_an_array(leaf, current))?),
                 };
+                let elements = array.map_or(0, ArrayRef::len) as u64;
+                self.meter.step(elements)?;
                 match (&leaf.op, array) {
                     (Op::Push(push), array) => push.write(array, self.out),
                     (Op::AddToSet(values), array) => add_to_set(values, array, self.out),
-                    (Op::Pull(condition), Some(array)) => condition.write(array, self.out),
+                    (Op::Pull(condition), Some(array)) => condition.write(array, &self.meter, self.out),
                     (Op::PullAll(values), Some(array)) => pull_all(values, array, self.out),
                     (Op::Pop { first }, Some(array)) => pop(*first, array, self.out),
                     _ => scalar::write(leaf, current, self.clock, self.out),

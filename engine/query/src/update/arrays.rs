@@ -4,6 +4,7 @@
 //! numbers by value and fields in order. Knows nothing of paths. Work is near-linear in array and operand: membership
 //! in long lists goes by the order-preserving key of an element.
 
+use crate::meter::Meter;
 use crate::path_walk::FieldPath;
 use crate::{Filter, QueryError};
 use quarrydb_jsonb::{ArrayRef, Builder, JsonbBuf, JsonbRef, Kind, NULL, compare, equal, sort_key};
@@ -145,16 +146,16 @@ pub(super) fn pull_all(values: &[JsonbBuf], current: ArrayRef<'_>, out: &mut Bui
 
 impl PullCondition {
     /// The array without the elements that the condition accepts.
-    pub(super) fn write(&self, current: ArrayRef<'_>, out: &mut Builder) -> Result<(), QueryError> {
+    pub(super) fn write(&self, current: ArrayRef<'_>, meter: &Meter<'_>, out: &mut Builder) -> Result<(), QueryError> {
         let mut kept = Vec::with_capacity(current.len().min(current.as_value().as_bytes().len()));
         let mut wrapped = Builder::new();
         for element in current {
             let taken = match self {
                 Self::Equal(value) => equal(element, value.view()),
-                Self::Object(filter) => element.kind() == Kind::Object && filter.matches(element)?,
+                Self::Object(filter) => element.kind() == Kind::Object && filter.matches_in(element, meter)?,
                 Self::Wrapped(filter) => {
                     wrap(PULLED_FIELD, element, &mut wrapped)?;
-                    filter.matches(JsonbRef::from_valid(wrapped.bytes()))?
+                    filter.matches_in(JsonbRef::from_valid(wrapped.bytes()), meter)?
                 }
             };
             if !taken {

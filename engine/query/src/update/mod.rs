@@ -22,7 +22,9 @@ use self::apply::Application;
 use self::parse::Parsed;
 use self::pipeline::Pipeline;
 pub use self::scalar::Clock;
+use crate::expr::Budget;
 use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::meter::Meter;
 use crate::{Filter, ParseContext, Place, QueryError, scratch};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, bson_size, compare};
 use std::cell::OnceCell;
@@ -103,6 +105,20 @@ impl Update {
         filter: &Filter,
         context: &ApplyContext,
     ) -> Result<Option<JsonbBuf>, QueryError> {
+        self.apply_within(document, filter, context, Budget::default())
+    }
+
+    /// The same with what its expressions may spend, and with a way to stop: it is asked now and then whether to go on.
+    ///
+    /// # Errors
+    /// As [`Update::apply`], `MaxTimeMSExpired` (50) where it was stopped.
+    pub fn apply_within(
+        &self,
+        document: JsonbRef<'_>,
+        filter: &Filter,
+        context: &ApplyContext,
+        budget: Budget<'_>,
+    ) -> Result<Option<JsonbBuf>, QueryError> {
         let new = match &self.0 {
             Form::Operators(parsed) => {
                 if let Some(direct) = &parsed.direct
@@ -110,10 +126,10 @@ impl Update {
                 {
                     return Ok(outcome);
                 }
-                operators(parsed, document, filter, context, false)?
+                operators(parsed, document, filter, context, false, budget)?
             }
             Form::Replacement(new) => replacement::apply(new.view(), document)?,
-            Form::Pipeline(pipeline) => piped(pipeline, document)?,
+            Form::Pipeline(pipeline) => piped(pipeline, document, budget)?,
         };
         if new.as_bytes() == document.as_bytes() {
             return Ok(None);
@@ -137,10 +153,11 @@ impl Update {
         context: &ApplyContext,
         make_id: &mut dyn FnMut() -> [u8; 12],
     ) -> Result<JsonbBuf, QueryError> {
+        let budget = Budget::default();
         let new = match &self.0 {
             Form::Operators(parsed) => {
                 let implied = upsert::implied_document(filter)?;
-                let new = operators(parsed, implied.view(), filter, context, true)?;
+                let new = operators(parsed, implied.view(), filter, context, true, budget)?;
                 check_implied_id(&implied, new.view())?;
                 new
             }
@@ -148,7 +165,7 @@ impl Update {
                 let implied = upsert::implied_id(filter)?;
                 replacement::apply(new.view(), implied.view())?
             }
-            Form::Pipeline(pipeline) => piped(pipeline, upsert::implied_document(filter)?.view())?,
+            Form::Pipeline(pipeline) => piped(pipeline, upsert::implied_document(filter)?.view(), budget)?,
         };
         let new = upsert::with_id_first(new.view(), make_id)?;
         check_size(new.view())?;
@@ -169,6 +186,7 @@ fn operators(
     filter: &Filter,
     context: &ApplyContext,
     inserting: bool,
+    budget: Budget<'_>,
 ) -> Result<JsonbBuf, QueryError> {
     scratch::build(document.as_bytes().len() + SPARE_BYTES, |out| {
         let mut application = Application {
@@ -179,14 +197,15 @@ fn operators(
             inserting,
             out,
             position: OnceCell::new(),
+            meter: Meter::new(budget),
         };
         application.run(&parsed.root, &parsed.renames)
     })
 }
 
 /// What a pipeline makes of a document, with its `_id`.
-fn piped(pipeline: &Pipeline, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
-    let new = pipeline.apply(document)?;
+fn piped(pipeline: &Pipeline, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
+    let new = pipeline.apply(document, budget)?;
     replacement::apply(new.view(), document)
 }
 

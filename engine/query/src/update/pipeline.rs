@@ -42,12 +42,12 @@ impl Pipeline {
     }
 
     /// The new document, `_id` as it comes out of the stages.
-    pub(super) fn apply(&self, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
+    pub(super) fn apply(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
         let Some((first, rest)) = self.0.split_first() else { return Ok(document.to_buf()) };
-        let mut here = first.apply(document)?;
+        let mut here = first.apply(document, budget)?;
         check_nesting(here.view(), NESTING_MAX)?;
         for stage in rest {
-            here = stage.apply(here.view())?;
+            here = stage.apply(here.view(), budget)?;
             // After each stage: the next one goes as deep as this has made the document.
             check_nesting(here.view(), NESTING_MAX)?;
         }
@@ -91,14 +91,14 @@ impl Stage {
         }
     }
 
-    fn apply(&self, document: JsonbRef<'_>) -> Result<JsonbBuf, QueryError> {
+    fn apply(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
         match self {
-            Self::AddFields(fields) => fields.apply(document, Budget::default()),
+            Self::AddFields(fields) => fields.apply(document, budget),
             Self::Project(projection) => {
-                scratch::build(document.as_bytes().len(), |out| projection.apply(document, out))
+                scratch::build(document.as_bytes().len(), |out| projection.apply_within(document, out, budget))
             }
             Self::ReplaceWith(expression) => {
-                let mut scope = Scope::new(document, Budget::default());
+                let mut scope = Scope::new(document, budget);
                 let value: Datum<'_> = expression.evaluate(&mut scope)?;
                 if value.is_object() {
                     return value.to_buf();

@@ -8,6 +8,7 @@ use super::draft::Draft;
 use super::operands::nesting;
 use super::path::UpdatePath;
 use super::{Application, ApplyContext};
+use crate::meter::Meter;
 use crate::{Filter, Place, QueryError, scratch};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Kind};
 use std::cell::OnceCell;
@@ -45,6 +46,7 @@ fn build(filter: &Filter, wanted: impl Fn(&str) -> bool) -> Result<JsonbBuf, Que
             inserting: true,
             out,
             position: OnceCell::new(),
+            meter: Meter::default(),
         };
         application.run(&draft.finish(), &[])
     })
