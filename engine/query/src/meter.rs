@@ -59,3 +59,20 @@ impl<'r> Meter<'r> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_has_an_end_over_all_filters() {
+        let meter = Meter::default();
+        assert_eq!(meter.step(MATCH_STEPS_MAX - 1), Ok(()));
+        assert_eq!(meter.step(1), Ok(()));
+        assert_eq!(meter.step(INTERRUPT_STEPS).map_err(|e| e.code()), Err(50));
+        // A filter counts on from there.
+        let meter = Meter::default();
+        meter.set_steps(MATCH_STEPS_MAX);
+        assert_eq!(meter.step(INTERRUPT_STEPS).map_err(|e| e.code()), Err(50));
+    }
+}

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
 use quarrydb_query::Projection;
 
-use super::scan::{Morsel, RowAt, Scan};
+use super::scan::{Morsel, RowAt, Scan, within};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mvcc::version::StoredDocument;
@@ -55,11 +55,18 @@ impl Document {
     }
 }
 
+/// What of each document is asked for, and until when.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub projection: Option<Projection>,
+    pub deadline: Option<Deadline>,
+}
+
 /// The answer of a `find`.
 #[derive(Debug)]
 pub struct Cursor {
     core: Arc<Core>,
-    projection: Option<Projection>,
+    wanted: Wanted,
     rows: Rows,
     ready: VecDeque<Document>,
 }
@@ -81,25 +88,19 @@ pub type Print<'a> = &'a (dyn Fn(JsonbRef<'_>, &mut Vec<u8>) + Sync);
 pub type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, u64) -> ControlFlow<()>;
 
 impl Cursor {
-    pub(crate) fn of_point(core: &Arc<Core>, found: Option<StoredDocument>, projection: Option<Projection>) -> Self {
-        Self { core: Arc::clone(core), projection, rows: Rows::Point(found), ready: VecDeque::new() }
+    pub(crate) fn of_point(core: &Arc<Core>, found: Option<StoredDocument>, wanted: Wanted) -> Self {
+        Self { core: Arc::clone(core), wanted, rows: Rows::Point(found), ready: VecDeque::new() }
     }
 
-    pub(crate) fn of_scan(
-        core: &Arc<Core>,
-        scan: Scan,
-        projection: Option<Projection>,
-        skip: u64,
-        limit: Option<u64>,
-    ) -> Result<Self> {
+    pub(crate) fn of_scan(core: &Arc<Core>, scan: Scan, wanted: Wanted, skip: u64, limit: Option<u64>) -> Result<Self> {
         let morsels = scan.morsels()?.into();
         let rows = Rows::Scan { scan, morsels, skip, limit };
-        Ok(Self { core: Arc::clone(core), projection, rows, ready: VecDeque::new() })
+        Ok(Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new() })
     }
 
-    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, projection: Option<Projection>) -> Self {
+    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, wanted: Wanted) -> Self {
         let rows = Rows::Sorted { scan, rows: rows.into() };
-        Self { core: Arc::clone(core), projection, rows, ready: VecDeque::new() }
+        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new() }
     }
 
     /// The scan behind it, where there is one.
@@ -133,16 +134,16 @@ impl Cursor {
             if let Some(document) = self.ready.pop_front() {
                 return Ok(Some(document));
             }
-            let projection = self.projection.as_ref();
+            let wanted = &self.wanted;
             match &mut self.rows {
                 Rows::Point(found) => {
                     let Some(document) = found.take() else { return Ok(None) };
-                    return project(projection, document).map(Some);
+                    return project(wanted, document).map(Some);
                 }
                 Rows::Sorted { scan, rows } => {
                     let Some(at) = rows.pop_front() else { return Ok(None) };
                     Deadline::check(scan.deadline)?;
-                    return project(projection, scan.address(at).document()?).map(Some);
+                    return project(wanted, scan.address(at).document()?).map(Some);
                 }
                 Rows::Scan { .. } => {
                     if !self.advance()? {
@@ -160,10 +161,10 @@ impl Cursor {
             return Ok(false);
         }
         let Some(morsel) = morsels.pop_front() else { return Ok(false) };
-        let (projection, ready) = (self.projection.as_ref(), &mut self.ready);
+        let (wanted, ready) = (&self.wanted, &mut self.ready);
         let flow = scan.run(&morsel, &mut BlockBuf::default(), &mut |document, _| {
             take(skip, limit, || {
-                ready.push_back(Document(Found::Owned(projected(projection, document)?)));
+                ready.push_back(Document(Found::Owned(projected(wanted, document)?)));
                 Ok(())
             })
         })?;
@@ -188,11 +189,10 @@ impl Cursor {
             sent += documents;
             flow
         };
-        let projection = self.projection.as_ref();
+        let wanted = &self.wanted;
         let result = match &self.rows {
             Rows::Scan { scan, morsels, skip: 0, limit: None } => {
-                let piece =
-                    |index: usize, out: &mut Vec<u8>| print_morsel(scan, &morsels[index], projection, print, out);
+                let piece = |index: usize, out: &mut Vec<u8>| print_morsel(scan, &morsels[index], wanted, print, out);
                 in_order(morsels.len(), &piece, &mut counting)
             }
             Rows::Sorted { scan, rows } => {
@@ -202,7 +202,7 @@ impl Cursor {
                     Deadline::check(scan.deadline)?;
                     for &at in pieces[index] {
                         let document = scan.address(at).document()?;
-                        print_projected(projection, document.view(), print, out)?;
+                        print_projected(wanted, document.view(), print, out)?;
                     }
                     Ok(pieces[index].len() as u64)
                 };
@@ -270,44 +270,35 @@ fn take(skip: &mut u64, limit: &mut Option<u64>, keep: impl FnOnce() -> Result<(
     Ok(ControlFlow::Continue(()))
 }
 
-fn projected(projection: Option<&Projection>, document: JsonbRef<'_>) -> Result<JsonbBuf> {
-    let Some(projection) = projection else { return Ok(JsonbBuf::from_valid(document.as_bytes().to_vec())) };
+fn projected(wanted: &Wanted, document: JsonbRef<'_>) -> Result<JsonbBuf> {
+    let Some(projection) = &wanted.projection else {
+        return Ok(JsonbBuf::from_valid(document.as_bytes().to_vec()));
+    };
     let mut builder = Builder::new();
-    projection.apply(document, &mut builder)?;
+    within(wanted.deadline, |budget| projection.apply_within(document, &mut builder, budget))?;
     Ok(JsonbBuf::from_valid(builder.take()))
 }
 
-fn project(projection: Option<&Projection>, document: StoredDocument) -> Result<Document> {
-    match projection {
+fn project(wanted: &Wanted, document: StoredDocument) -> Result<Document> {
+    match wanted.projection {
         None => Ok(Document(Found::Stored(document))),
-        Some(_) => Ok(Document(Found::Owned(projected(projection, document.view())?))),
+        Some(_) => Ok(Document(Found::Owned(projected(wanted, document.view())?))),
     }
 }
 
-fn print_projected(
-    projection: Option<&Projection>,
-    document: JsonbRef<'_>,
-    print: Print<'_>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match projection {
+fn print_projected(wanted: &Wanted, document: JsonbRef<'_>, print: Print<'_>, out: &mut Vec<u8>) -> Result<()> {
+    match wanted.projection {
         None => print(document, out),
-        Some(_) => print(projected(projection, document)?.view(), out),
+        Some(_) => print(projected(wanted, document)?.view(), out),
     }
     Ok(())
 }
 
-fn print_morsel(
-    scan: &Scan,
-    morsel: &Morsel,
-    projection: Option<&Projection>,
-    print: Print<'_>,
-    out: &mut Vec<u8>,
-) -> Result<u64> {
+fn print_morsel(scan: &Scan, morsel: &Morsel, wanted: &Wanted, print: Print<'_>, out: &mut Vec<u8>) -> Result<u64> {
     let mut documents = 0;
     let _ = scan.run(morsel, &mut BlockBuf::default(), &mut |document, _| {
         documents += 1;
-        print_projected(projection, document, print, out)?;
+        print_projected(wanted, document, print, out)?;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(documents)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quarrydb_jsonb::{JsonbRef, id_hash};
 use quarrydb_query::{Distinct, Filter, Projection, Sort};
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Wanted};
 use super::scan::{Ask, Scan, matches};
 use super::sort;
 use crate::catalog::CollectionState;
@@ -61,22 +61,22 @@ pub(crate) fn point(
 pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, request: FindRequest) -> Result<Cursor> {
     let FindRequest { filter, projection, sort, skip, limit, deadline } = request;
     let limit = limit.filter(|&limit| limit > 0);
-    let projection = projection.map(|p| p.for_filter(&filter)).transpose()?;
+    let wanted = Wanted { projection: projection.map(|p| p.for_filter(&filter)).transpose()?, deadline };
     core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
-    let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, projection)) };
+    let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, wanted)) };
     if let Some(id) = filter.id_point() {
         let found = if skip > 0 { None } else { point(core, collection, id, &filter, deadline)? };
-        return Ok(Cursor::of_point(core, found, projection));
+        return Ok(Cursor::of_point(core, found, wanted));
     }
     let snapshot = core.snapshot();
     let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
     match sort {
-        None => Cursor::of_scan(core, scan, projection, skip, limit),
+        None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {
             let keep = limit.map(|limit| usize::try_from(limit.saturating_add(skip)).unwrap_or(usize::MAX));
             let mut rows = sort::sorted(&scan, &sort, keep)?;
             rows.drain(..usize::try_from(skip).unwrap_or(usize::MAX).min(rows.len()));
-            Ok(Cursor::of_rows(core, scan, rows, projection))
+            Ok(Cursor::of_rows(core, scan, rows, wanted))
         }
     }
 }

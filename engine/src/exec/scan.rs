@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quarrydb_jsonb::JsonbRef;
-use quarrydb_query::Filter;
 use quarrydb_query::expr::Budget;
+use quarrydb_query::{Filter, QueryError};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
@@ -123,9 +123,20 @@ pub(crate) struct RowAt {
 /// # Errors
 /// The filter's own, `TimedOut`.
 pub(crate) fn matches(filter: &Filter, document: JsonbRef<'_>, deadline: Option<Deadline>) -> Result<bool> {
+    within(deadline, |budget| filter.matches_within(document, budget))
+}
+
+/// What the language does with one document, with the deadline holding inside it.
+///
+/// # Errors
+/// Its own, `TimedOut`.
+pub(crate) fn within<T>(
+    deadline: Option<Deadline>,
+    work: impl FnOnce(Budget<'_>) -> std::result::Result<T, QueryError>,
+) -> Result<T> {
     let in_time = || Deadline::check(deadline).is_ok();
     let budget = Budget { go_on: Some(&in_time), ..Budget::default() };
-    filter.matches_within(document, budget).or_else(|error| {
+    work(budget).or_else(|error| {
         Deadline::check(deadline)?;
         Err(error.into())
     })

@@ -7,7 +7,7 @@
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::Sort;
 
-use super::scan::{RowAt, Scan};
+use super::scan::{RowAt, Scan, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Ve
     let bytes = AtomicUsize::new(0);
     let keyed = |document: JsonbRef<'_>, at: RowAt| -> Result<Keyed> {
         let mut key = Vec::new();
-        sort.key(document, &mut key)?;
+        within(scan.deadline, |budget| sort.key_within(document, &mut key, budget))?;
         let all = bytes.fetch_add(key.len() + size_of::<Keyed>(), Ordering::Relaxed);
         if all > SORT_BYTES_MAX {
             return Err(Error::new(

@@ -139,7 +139,8 @@ fn run_update(
 ) -> Result<Pending<Done>> {
     core.admit_write(options)?;
     let context = ApplyContext::at(core.clock.wall_millis().cast_signed());
-    let act = Updating { filter: &request.filter, update: &request.update, context: &context };
+    let act =
+        Updating { filter: &request.filter, update: &request.update, context: &context, deadline: options.deadline };
     let choice = Choice {
         filter: &request.filter,
         many: request.many,

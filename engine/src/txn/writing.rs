@@ -20,7 +20,7 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
 use crate::exec::cursor::Document;
-use crate::exec::scan::{Ask, Scan, matches};
+use crate::exec::scan::{Ask, Scan, matches, within};
 use crate::exec::sort::sorted;
 use crate::ids::{RowId, Seq};
 use crate::limits::{COMMIT_BYTES_MAX, DEADLINE_CHECK_ROWS, WRITE_RETRIES_MAX};
@@ -61,11 +61,13 @@ pub(super) struct Updating<'a> {
     pub filter: &'a Filter,
     pub update: &'a Update,
     pub context: &'a ApplyContext,
+    pub deadline: Option<Deadline>,
 }
 
 impl Act for Updating<'_> {
     fn change(&self, document: JsonbRef<'_>) -> Result<Change> {
-        let changed = self.update.apply(document, self.filter, self.context)?;
+        let changed =
+            within(self.deadline, |budget| self.update.apply_within(document, self.filter, self.context, budget))?;
         Ok(changed.map_or(Change::Nothing, Change::To))
     }
 }

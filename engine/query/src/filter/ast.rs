@@ -93,7 +93,7 @@ impl Test {
     /// Whether one candidate passes, as [`Filter::matches`](super::Filter::matches) has it; none is a missing one.
     #[must_use]
     pub fn accepts(&self, candidate: Candidate<'_>) -> bool {
-        super::evaluate::passes(self, candidate, &mut None)
+        super::evaluate::passes_alone(self, candidate)
     }
 
     /// What an array at the end of the path gives to this test.

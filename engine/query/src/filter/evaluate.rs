@@ -139,6 +139,11 @@ pub(crate) fn passes(
     run.finish(meter, passes)
 }
 
+/// The same for one candidate alone.
+pub(crate) fn passes_alone(test: &Test, candidate: Candidate<'_>) -> bool {
+    passes_in(test, candidate, &mut None, &mut Run::default())
+}
+
 #[inline]
 fn passes_in(test: &Test, candidate: Candidate<'_>, at: &mut Option<usize>, run: &mut Run<'_>) -> bool {
     match test {
