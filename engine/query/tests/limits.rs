@@ -113,6 +113,36 @@ fn a_hundred_thousand_branches_are_parsed_and_tried() {
 }
 
 #[test]
+fn a_hundred_thousand_branches_on_different_fields_cost_a_document_its_own_fields() {
+    on_a_small_stack(|| {
+        let branches: Vec<String> = (0..100_000)
+            .map(|i| match i % 4 {
+                0 => format!(r#"{{"f{i}": {i}}}"#),
+                1 => format!(r#"{{"f{i}": {{"$gt": {i}}}}}"#),
+                2 => format!(r#"{{"f0": "x{i}", "f{i}": {{"$regex": "x"}}}}"#).replace("$regex", "$ne"),
+                _ => format!(r#"{{"f{i}.a": {{"$in": [1, 2]}}}}"#),
+            })
+            .collect();
+        let f = filter(&format!(r#"{{"$or": [{}]}}"#, branches.join(","))).unwrap();
+        let fields: Vec<String> = (0..40).map(|i| format!(r#""f{i}": -1"#)).collect();
+        let none = json(&format!("{{{}}}", fields.join(",")));
+        // So many documents times so many branches would be 2 * 10^8.
+        for _ in 0..2000 {
+            assert!(!matches(&f, &none));
+        }
+        for found in [
+            r#"{"f99996": 99996}"#,
+            r#"{"f99997": 99999}"#,
+            r#"{"f99996": [7, 99996]}"#,
+            r#"{"f0": "x99998"}"#,
+            r#"{"f99999": [{"a": 3}, {"a": 2}]}"#,
+        ] {
+            assert!(matches(&f, &json(found)), "{found}");
+        }
+    });
+}
+
+#[test]
 fn a_million_values_of_in_are_found_by_hash() {
     on_a_small_stack(|| {
         let values: Vec<String> =

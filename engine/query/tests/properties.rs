@@ -183,6 +183,65 @@ fn in_is_or_of_equalities_however_many() {
 }
 
 #[test]
+fn many_branches_hold_where_one_of_them_holds() {
+    let (mut held, mut asked) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random(seed ^ 0x0b0b);
+        let branches: Vec<String> = (0..16 + random.below(30))
+            .map(|_| match random.below(8) {
+                // Some that hold on little, some that hold where a field is missing, some of any kind.
+                0 => Q::Field(random.path(), vec![Op::Size(2)]).json(),
+                1 => format!(r#"{{"$and": [{{"b": [1, {}]}}, {}]}}"#, random.below(9), random.query(1).json()),
+                2 => format!(r#"{{"a": {{"$exists": false}}, "c": {}}}"#, random.value(1).json()),
+                3 => format!(r#"{{"$nor": [{{"a": {{"$type": ["int", "null"]}}}}, {}]}}"#, random.query(1).json()),
+                4 => format!(r#"{{"$expr": {{"$eq": ["$a", {}]}}, "b": 1}}"#, random.below(3)),
+                _ => {
+                    let (value, other) = (random.value(2), random.value(1));
+                    let path = random.path();
+                    format!(r#"{{"$and": [{{"{path}": {}}}, {{"b": {}}}]}}"#, value.json(), other.json())
+                }
+            })
+            .collect();
+        let list = branches.join(", ");
+        let either = filter(&format!(r#"{{"$or": [{list}]}}"#));
+        let alone: Vec<Filter> = branches.iter().map(|b| filter(b)).collect();
+        let neither = filter(&format!(r#"{{"$nor": [{list}]}}"#));
+        for _ in 0..20 {
+            let document = jsonb(&random.object(4).json());
+            let expected = alone.iter().any(|branch| matches(branch, &document));
+            assert_eq!(matches(&either, &document), expected, "seed {seed} on {document:?}");
+            assert_eq!(matches(&neither, &document), !expected, "seed {seed} on {document:?}");
+            let at = either.matches_at(document.view()).unwrap();
+            assert_eq!(at.is_some(), expected, "seed {seed} on {document:?}");
+            (held, asked) = (held + usize::from(expected), asked + 1);
+        }
+    }
+    assert!(held > asked / 10 && held < asked * 9 / 10, "{held} of {asked}");
+}
+
+#[test]
+fn many_branches_on_elements_hold_where_one_of_them_holds() {
+    for seed in 0..200 {
+        let mut random = Random(seed ^ 0xe1e1);
+        let branches: Vec<String> = (0..20)
+            .map(|_| {
+                let (path, value) = (random.path(), random.value(1).json());
+                format!(r#"{{"$and": [{{"{path}": {value}}}, {{"b": {}}}]}}"#, random.value(1).json())
+            })
+            .collect();
+        let either = filter(&format!(r#"{{"a": {{"$elemMatch": {{"$or": [{}]}}}}}}"#, branches.join(", ")));
+        let alone: Vec<Filter> =
+            branches.iter().map(|b| filter(&format!(r#"{{"a": {{"$elemMatch": {b}}}}}"#))).collect();
+        for _ in 0..20 {
+            let elements: Vec<String> = (0..3).map(|_| random.value(3).json()).collect();
+            let document = jsonb(&format!(r#"{{"a": [{}]}}"#, elements.join(", ")));
+            let expected = alone.iter().any(|branch| matches(branch, &document));
+            assert_eq!(matches(&either, &document), expected, "seed {seed} on {document:?}");
+        }
+    }
+}
+
+#[test]
 fn one_path_sorts_by_the_least_or_the_greatest_of_its_values() {
     let up = Sort::parse(jsonb(r#"{"a": 1}"#).view(), &ParseContext::new("sort")).unwrap();
     let down = Sort::parse(jsonb(r#"{"a": -1}"#).view(), &ParseContext::new("sort")).unwrap();

@@ -57,16 +57,30 @@ fn element_at<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
     let Some(len) = args.get(0).array_len() else { return Err(wrong(args, 0, 28689)) };
     let at = int32(args, 1, 28690, 28691, "the second argument")?;
     let at = if at < 0 { len.checked_sub(at.unsigned_abs() as usize) } else { Some(at as usize) };
-    Ok(at.and_then(|at| args.get(0).element(at)).unwrap_or(Datum::Missing))
+    element(args, at)
 }
 
-fn end<'a>(args: &Arguments<'_, 'a>, first: bool) -> Outcome<'a> {
+/// Elements stepped over for the cost of one step.
+const ELEMENTS_PER_STEP: usize = 8;
+
+/// The element of the first argument at a position.
+fn element<'a>(args: &mut Arguments<'_, 'a>, at: Option<usize>) -> Outcome<'a> {
+    let Some(at) = at else { return Ok(Datum::Missing) };
+    let Datum::StoredArray(array) = *args.get(0) else {
+        return Ok(args.get(0).element(at).unwrap_or(Datum::Missing));
+    };
+    let (found, stepped) = args.scope.positions.get(array, at);
+    args.scope.step((stepped / ELEMENTS_PER_STEP) as u64)?;
+    Ok(Datum::from(found))
+}
+
+fn end<'a>(args: &mut Arguments<'_, 'a>, first: bool) -> Outcome<'a> {
     if args.get(0).is_nullish() {
         return Ok(Datum::Null);
     }
     let Some(len) = args.get(0).array_len() else { return Err(wrong(args, 0, 28689)) };
     let at = if first { Some(0) } else { len.checked_sub(1) };
-    Ok(at.and_then(|at| args.get(0).element(at)).unwrap_or(Datum::Missing))
+    element(args, at)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,7 +243,15 @@ fn slice<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
         let start = if second >= 0 { len.min(second as usize) } else { from_end(second) };
         start..len.min(start + count as usize)
     };
-    let items = args.get(0).elements().into_iter().flatten().take(range.end).skip(range.start).collect();
+    let items: Vec<_> = match args.get(0) {
+        Datum::StoredArray(array) => {
+            let (from, stepped) = args.scope.positions.from(*array, range.start);
+            args.scope.step((stepped / ELEMENTS_PER_STEP) as u64)?;
+            from.take(range.len()).map(Datum::from).collect()
+        }
+        made => made.elements().into_iter().flatten().take(range.end).skip(range.start).collect(),
+    };
+    args.scope.step(items.len() as u64)?;
     args.array(items)
 }
 

@@ -26,6 +26,7 @@ mod let_variables;
 mod md5;
 mod object;
 mod parse;
+mod positions;
 mod regex;
 mod registry;
 mod scope;

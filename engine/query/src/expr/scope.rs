@@ -5,6 +5,7 @@
 //! to go on, so that no expression takes more than its query was given. Next: `evaluate.rs`.
 
 use super::datum::Datum;
+use super::positions::Positions;
 use crate::QueryError;
 use crate::filter::Pattern;
 use quarrydb_jsonb::JsonbRef;
@@ -47,6 +48,8 @@ pub struct Scope<'a> {
     budget: Budget<'a>,
     used: usize,
     steps: u64,
+    /// Where elements of stored arrays lie.
+    pub(super) positions: Positions<'a>,
     /// The regular expression that was compiled last, with its text and options.
     pub(super) last_pattern: Option<(Box<str>, Rc<Pattern>)>,
 }
@@ -62,6 +65,7 @@ impl<'a> Scope<'a> {
             budget,
             used: 0,
             steps: 0,
+            positions: Positions::default(),
             last_pattern: None,
         }
     }

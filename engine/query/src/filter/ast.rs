@@ -4,6 +4,7 @@
 //! of an equality, `$all` as `All` of equalities, `$exists: false` as `Not` of `Exists`.
 
 use super::bits::Bits;
+use super::branches::Branches;
 use super::comparison::Comparison;
 use super::in_set::InSet;
 use super::modulo::Modulo;
@@ -19,7 +20,7 @@ pub enum Node {
     /// Every one holds; true where there is none.
     All(Vec<Node>),
     /// At least one holds; false where there is none.
-    Any(Vec<Node>),
+    Any(Branches),
     /// It does not hold.
     Not(Box<Node>),
     /// A candidate of the path passes the test.
@@ -42,7 +43,8 @@ impl Node {
         }
         *room -= 1;
         match self {
-            Self::All(nodes) | Self::Any(nodes) => nodes.iter().all(|node| node.is_cheap(room)),
+            Self::All(nodes) => nodes.iter().all(|node| node.is_cheap(room)),
+            Self::Any(nodes) => nodes.iter().all(|node| node.is_cheap(room)),
             Self::Not(node) => node.is_cheap(room),
             Self::Field(FieldTest { test, .. }) | Self::Value(test) => match test {
                 Test::Pattern(_) => false,

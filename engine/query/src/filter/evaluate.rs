@@ -86,7 +86,9 @@ pub(crate) fn matches(node: &Node, document: JsonbRef<'_>, run: &mut Run<'_>) ->
             }
             all
         }
-        Node::Any(nodes) => nodes.iter().any(|n| matches(n, document, run)),
+        // The branch that is tried first gives the position.
+        Node::Any(nodes) if run.track => nodes.iter().any(|n| matches(n, document, run)),
+        Node::Any(nodes) => nodes.any(document, |n| run.step(1) && matches(n, document, run) || run.error.is_some()),
         Node::Not(inner) => {
             // What made the inner condition true says nothing about this one.
             let track = std::mem::replace(&mut run.track, false);

@@ -5,6 +5,7 @@
 
 mod ast;
 mod bits;
+mod branches;
 mod comparison;
 mod evaluate;
 mod implied;
@@ -22,6 +23,7 @@ mod type_set;
 
 pub use ast::{FieldTest, Node, Test};
 pub use bits::{Bits, BitsOp};
+pub use branches::Branches;
 pub use comparison::{CompareOp, Comparison};
 pub(crate) use evaluate::passes;
 pub use in_set::InSet;

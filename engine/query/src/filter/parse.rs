@@ -184,8 +184,8 @@ const BRANCHES_HASHED_MIN: usize = 16;
 fn any_of(mut branches: Vec<Node>) -> Node {
     match branches.len() {
         1 => branches.swap_remove(0),
-        BRANCHES_HASHED_MIN.. => one_of(&branches).unwrap_or(Node::Any(branches)),
-        _ => Node::Any(branches),
+        BRANCHES_HASHED_MIN.. => one_of(&branches).unwrap_or_else(|| Node::Any(branches.into())),
+        _ => Node::Any(branches.into()),
     }
 }
 

@@ -167,7 +167,8 @@ fn collect(tree: &Tree, prefix: &str, paths: &mut Vec<String>) -> bool {
 /// Whether a filter has a condition on a field or below it.
 fn asks_about(node: &Node, name: &str) -> bool {
     match node {
-        Node::All(nodes) | Node::Any(nodes) => nodes.iter().any(|n| asks_about(n, name)),
+        Node::All(nodes) => nodes.iter().any(|n| asks_about(n, name)),
+        Node::Any(nodes) => nodes.iter().any(|n| asks_about(n, name)),
         Node::Not(inner) => asks_about(inner, name),
         Node::Field(field) => field.path.parts().first().is_some_and(|part| part.name() == name),
         _ => false,

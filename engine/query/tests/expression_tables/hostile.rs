@@ -115,3 +115,26 @@ fn variables_of_the_body_are_constants() {
     let context = ParseContext::new("expression").with_variables(Some(wrong.view()));
     assert_eq!(Expression::parse(json("1").view(), &context).unwrap_err().code(), 9);
 }
+
+#[test]
+fn elements_are_looked_up_by_position_one_after_another() {
+    let stored = format!(r#"{{"v": [{}]}}"#, vec!["1"; 100_000].join(","));
+    // By stepping from the front each time these would take 5 * 10^9 steps.
+    for (expression, expected) in [
+        (
+            r#"{"$sum": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$arrayElemAt": ["$v", "$$this"]}}}}"#,
+            "100000",
+        ),
+        (
+            r#"{"$sum": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$arrayElemAt": ["$v", {"$subtract": [-1, "$$this"]}]}}}}"#,
+            "100000",
+        ),
+        (
+            r#"{"$sum": {"$map": {"input": {"$range": [70000, 99999]}, "in": {"$size": {"$slice": ["$v", "$$this", 2]}}}}}"#,
+            "59998",
+        ),
+        (r#"{"$sum": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$last": "$v"}}}}"#, "100000"),
+    ] {
+        assert_eq!(outcome(expression, &stored), format!(r#"{{"$numberInt":"{expected}"}}"#), "{expression}");
+    }
+}
