@@ -139,7 +139,7 @@ impl ApiError {
         self
     }
 
-    /// The same with words before its message (`documents.3: ...`).
+    /// The same with words before its message (`documents[3]: ...`).
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self

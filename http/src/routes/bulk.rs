@@ -1,17 +1,18 @@
 //! bulkWrite: a sequence of writes to one collection, each with its own outcome.
 //!
-//! The whole body is parsed before the first write, so a mistake in its form changes nothing. Then the operations run
+//! The whole body is parsed before the first write, so a mistake in its form changes nothing; a value that no document can
+//! hold is its operation's failure (`bulk_body.rs`). Then the operations run
 //! one after another; neighbouring inserts go in as one batch, and a write that may see the one before it waits until
 //! that is visible.
 
 use axum::response::Response;
-use http::StatusCode;
 use quarrydb::{Collection, Database, DeleteRequest, InsertBatch, Pending, UpdateRequest, WriteOptions};
-use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 use quarrydb_query::{PatternCount, Update};
 
+use super::bulk_body::{self, Faults};
 use super::write::parse_update;
-use super::{Call, blocking, context, filter_with, sort};
+use super::{Call, blocking, context, failures, filter_with, sort};
 use crate::answer;
 use crate::error::{ApiError, Result};
 use crate::fields::Fields;
@@ -28,6 +29,8 @@ enum Step {
     Insert(JsonbBuf),
     Update(Box<UpdateRequest>),
     Delete(Box<DeleteRequest>),
+    /// It holds what no document can.
+    Bad(ApiError),
 }
 
 /// What the operations did, and which failed.
@@ -44,22 +47,23 @@ struct Done {
     last: Option<Pending<()>>,
 }
 
+/// A body's meaning.
+struct Planned {
+    steps: Vec<Step>,
+    ordered: bool,
+    options: WriteOptions,
+    collection: Collection,
+}
+
 /// bulkWrite.
 pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
-    let body = quarrydb_jsonb::parse(body)?;
-    let fields = call.fields(body.view(), &TAKEN)?;
-    let value = fields.required("operations")?;
-    let Some(operations) = value.as_array() else {
-        return Err(ApiError::wrong_type("operations", "an array of operations", value));
+    let Planned { steps, ordered, options, collection } = match quarrydb_jsonb::parse(body) {
+        Ok(body) => plan(call, body.view(), None)?,
+        Err(fault) => {
+            let apart = bulk_body::apart(body, fault)?;
+            plan(call, apart.rest.view(), Some((&apart.operations, apart.faults)))?
+        }
     };
-    if operations.is_empty() {
-        return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation").at("operations"));
-    }
-    let ordered = fields.bool("ordered", true)?;
-    let options = call.write_options(&fields)?;
-    let variables = fields.object("let")?;
-    let steps = parse_all(operations, variables)?;
-    let collection = call.collection(&fields)?;
     let database = call.database()?.clone();
     let mut done = blocking(move || Ok(run(&database, &collection, steps, ordered, &options))).await?;
     if let Some(last) = done.last.take() {
@@ -68,13 +72,40 @@ pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
     Ok(print(call, &done))
 }
 
+/// What a body means; `apart` has its operations where they could not be parsed together with it.
+fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -> Result<Planned> {
+    let fields = call.fields(body, &TAKEN)?;
+    let variables = fields.object("let")?;
+    let steps = match apart {
+        Some((operations, faults)) => parse_all(operations.iter().map(JsonbBuf::view), faults, variables)?,
+        None => {
+            let value = fields.required("operations")?;
+            let operations = value.as_array();
+            let operations =
+                operations.ok_or_else(|| ApiError::wrong_type("operations", "an array of operations", value))?;
+            parse_all(operations.iter(), Faults::new(), variables)?
+        }
+    };
+    if steps.is_empty() {
+        return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation").at("operations"));
+    }
+    let (ordered, options) = (fields.bool("ordered", true)?, call.write_options(&fields)?);
+    Ok(Planned { steps, ordered, options, collection: call.collection(&fields)? })
+}
+
 /// All operations; their regular expressions count together, as those of one filter do.
-fn parse_all(operations: ArrayRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Vec<Step>> {
+fn parse_all<'a>(
+    operations: impl Iterator<Item = JsonbRef<'a>>,
+    mut faults: Faults,
+    variables: Option<JsonbRef<'_>>,
+) -> Result<Vec<Step>> {
     let _together = PatternCount::open();
     operations
-        .iter()
         .enumerate()
-        .map(|(index, operation)| parse(operation, variables).map_err(|e| e.inside(&format!("operations[{index}]"))))
+        .map(|(index, operation)| match faults.remove(&index) {
+            Some(fault) => Ok(Step::Bad(fault)),
+            None => parse(operation, variables).map_err(|e| e.inside(&format!("operations[{index}]"))),
+        })
         .collect()
 }
 
@@ -160,6 +191,7 @@ fn run(database: &Database, collection: &Collection, steps: Vec<Step>, ordered: 
             }
             Step::Update(request) => update(collection, index, &request, options, &mut done),
             Step::Delete(request) => delete(collection, &request, options, &mut done),
+            Step::Bad(fault) => Err(fault),
         };
         if let Err(error) = result {
             done.failures.push((index, error));
@@ -245,24 +277,7 @@ fn delete(collection: &Collection, request: &DeleteRequest, options: &WriteOptio
 /// The counts and ids, and the failures before them where there are any.
 fn print(call: &Call, done: &Done) -> Response {
     let mut out = vec![b'{'];
-    let mut status = StatusCode::OK;
-    if let Some((index, first)) = done.failures.first() {
-        status = first.status();
-        let summary = format!("operations[{index}]: {}", first.message());
-        ApiError::new(status, first.name().to_owned(), first.code(), summary).print_fields(&mut out);
-        out.extend_from_slice(b",\"writeErrors\":[");
-        for (i, (index, error)) in done.failures.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(b"{\"index\":");
-            answer::integer(i64::try_from(*index).unwrap_or(i64::MAX), &mut out);
-            out.push(b',');
-            error.print_fields(&mut out);
-            out.push(b'}');
-        }
-        out.push(b']');
-    }
+    let status = failures::print("operations", &done.failures, &mut out);
     answer::count("insertedCount", done.inserted, &mut out);
     answer::count("matchedCount", done.matched, &mut out);
     answer::count("modifiedCount", done.modified, &mut out);

@@ -5,7 +5,7 @@ use http::StatusCode;
 use quarrydb::{InsertBatch, InsertOutcome};
 use quarrydb_jsonb::{JsonbRef, Kind};
 
-use super::{Call, Names};
+use super::{Call, Names, failures};
 use crate::answer;
 use crate::error::{ApiError, Result};
 use crate::fields;
@@ -42,27 +42,9 @@ pub(crate) async fn many(call: &Call, body: &[u8]) -> Result<Response> {
 fn failed(call: &Call, mut outcome: InsertOutcome) -> Response {
     let failures: Vec<(usize, ApiError)> =
         outcome.errors.drain(..).map(|f| (f.index, ApiError::from(f.error))).collect();
-    let (mut status, mut out) = (StatusCode::BAD_REQUEST, vec![b'{']);
-    if let Some((index, first)) = failures.first() {
-        status = first.status();
-        let more = if failures.len() > 1 { format!(" (and {} more)", failures.len() - 1) } else { String::new() };
-        let summary = ApiError::new(status, first.name().to_owned(), first.code(), {
-            format!("documents.{index}: {}{more}", first.message())
-        });
-        summary.print_fields(&mut out);
-    }
-    out.extend_from_slice(b",\"writeErrors\":[");
-    for (i, (index, error)) in failures.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(b"{\"index\":");
-        answer::integer(i64::try_from(*index).unwrap_or(i64::MAX), &mut out);
-        out.push(b',');
-        error.print_fields(&mut out);
-        out.push(b'}');
-    }
-    out.extend_from_slice(b"],");
+    let mut out = vec![b'{'];
+    let status = failures::print("documents", &failures, &mut out);
+    out.push(b',');
     inserted(call, &outcome, &mut out);
     out.push(b'}');
     call.answer(status, out)

@@ -4,11 +4,13 @@
 
 pub(crate) mod action;
 pub(crate) mod bulk;
+mod bulk_body;
 pub(crate) mod by_id;
 pub(crate) mod collections;
 pub(crate) mod compact;
 pub(crate) mod distinct;
 pub(crate) mod explain;
+mod failures;
 pub(crate) mod import;
 pub(crate) mod insert;
 pub(crate) mod later;

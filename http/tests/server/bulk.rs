@@ -51,3 +51,40 @@ fn what_is_answered_as_written_is_there_whatever_stands_behind_it() {
         assert_eq!(count["count"], 1, "lost by {last}");
     }
 }
+
+/// What no document can hold fails its own operation, as it fails its own document in insertMany.
+#[test]
+fn a_bad_value_is_the_failure_of_its_operation_alone() {
+    let insert = |document: &str| format!(r#"{{"insertOne": {{"document": {document}}}}}"#);
+    let bad = [
+        r#"{"insertOne": {"document": {"_id": {"$oid": "zz"}}}}"#.to_owned(),
+        r#"{"insertOne": {"document": {"a": 1, "a": 2}}}"#.to_owned(),
+        r#"{"updateOne": {"filter": {"_id": {"$date": true}}, "update": {"$set": {"b": 1}}}}"#.to_owned(),
+        insert(&format!("{}1{}", r#"{"a":"#.repeat(101), "}".repeat(101))),
+    ];
+    for bad in bad {
+        let server = Server::start();
+        let operations = [insert(r#"{"_id": 1}"#), bad.clone(), insert(r#"{"_id": 2}"#)].join(", ");
+        let answer = server.post("/v1/db/d/c/bulkWrite", &format!(r#"{{"operations": [{operations}]}}"#));
+        let said = answer.expect(400);
+        assert_eq!((&said["insertedCount"], &said["insertedIds"]["0"]), (&1.into(), &1.into()), "{bad}: {said}");
+        assert!(said["error"].as_str().unwrap().starts_with("operations[1]: "), "{said}");
+        let failures = said["writeErrors"].as_array().unwrap();
+        assert_eq!((failures.len(), &failures[0]["index"]), (1, &1.into()), "{bad}: {said}");
+        let answer = server.post(
+            "/v1/db/d/c/bulkWrite",
+            &format!(r#"{{"ordered": false, "operations": [{bad}, {}, {bad}]}}"#, insert(r#"{"_id": 3}"#)),
+        );
+        let said = answer.expect(400);
+        assert_eq!((&said["insertedCount"], &said["insertedIds"]["1"]), (&1.into(), &3.into()), "{bad}: {said}");
+        let indexes: Vec<_> = said["writeErrors"].as_array().unwrap().iter().map(|e| e["index"].clone()).collect();
+        assert_eq!(indexes, [0, 2], "{bad}: {said}");
+        assert_eq!(server.post("/v1/db/d/c/count", "{}").expect(200)["count"], 2);
+        // A mistake in the form, or a text that is no JSON, refuses all of it.
+        for form in [r#"{"insertTwo": {}}"#, r#"{"insertOne": {"document": 5}}"#, "{"] {
+            let body = format!(r#"{{"operations": [{}, {bad}, {form}]}}"#, insert(r#"{"_id": 9}"#));
+            server.post("/v1/db/d/c/bulkWrite", &body).error(400);
+        }
+        assert_eq!(server.post("/v1/db/d/c/count", "{}").expect(200)["count"], 2);
+    }
+}
