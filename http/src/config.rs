@@ -36,6 +36,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// How often a connection looks whether its client is too slow.
+    pub(crate) fn patience_step(&self) -> Duration {
+        (self.header_timeout.min(self.idle_timeout) / 2).max(Duration::from_millis(50))
+    }
+
     /// The meaning of `args`, with the keys read.
     ///
     /// # Errors

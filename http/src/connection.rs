@@ -3,6 +3,7 @@
 //! Takes an accepted stream; gives requests to `front.rs`. What hyper itself refuses (a head that is no HTTP, or too
 //! large) and what comes too slowly is answered in our JSON shape here. Knows nothing of routes.
 
+use std::io::Cursor;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 
 use crate::error::ApiError;
+use crate::express::{self, End};
 use crate::front;
 use crate::state::Shared;
 
@@ -84,12 +86,21 @@ impl Pulse {
 }
 
 /// Serves one connection until it ends, is shown out, or the server stops.
-pub(crate) async fn serve<S>(app: Shared, router: Router, stream: S, peer: SocketAddr, mut stop: watch::Receiver<bool>)
-where
+pub(crate) async fn serve<S>(
+    app: Shared,
+    router: Router,
+    mut stream: S,
+    peer: SocketAddr,
+    mut stop: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let before = match express::serve(&app, &mut stream, &mut stop).await {
+        End::Closed => return,
+        End::LongWay(before) => Cursor::new(before),
+    };
     let pulse = Arc::new(Pulse::new(app.now_ms()));
-    let watched = Watched { inner: stream, app: Arc::clone(&app), pulse: Arc::clone(&pulse), farewell: None };
+    let watched = Watched { inner: stream, before, app: Arc::clone(&app), pulse: Arc::clone(&pulse), farewell: None };
     let (for_service, pulse_of_service) = (Arc::clone(&app), Arc::clone(&pulse));
     let service = service_fn(move |request| {
         front::handle(Arc::clone(&for_service), router.clone(), peer, Arc::clone(&pulse_of_service), request)
@@ -99,7 +110,7 @@ where
         .half_close(false)
         .serve_connection(TokioIo::new(watched), service);
     let (header_patience, idle_patience) = (app.settings.header_timeout, app.settings.idle_timeout);
-    let step = (header_patience.min(idle_patience) / 2).max(Duration::from_millis(50));
+    let step = app.settings.patience_step();
     let mut tick = Box::pin(tokio::time::sleep(step));
     let mut stopping = *stop.borrow();
     loop {
@@ -167,6 +178,8 @@ pub(crate) fn raw_answer(error: &ApiError) -> Vec<u8> {
 /// A socket that keeps the pulse, and puts our words in place of hyper's bare refusals.
 struct Watched<S> {
     inner: S,
+    /// What was read on the short way and not answered there.
+    before: Cursor<Vec<u8>>,
     app: Shared,
     pulse: Arc<Pulse>,
     /// Our words, and how many of them are out.
@@ -176,12 +189,26 @@ struct Watched<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
-        let result = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let result = self.poll_read_all(cx, buf);
         if buf.filled().len() > before && self.pulse.state() == IDLE {
             self.pulse.since_ms.store(self.app.now_ms(), Ordering::Relaxed);
             self.pulse.state.store(HEAD, Ordering::Relaxed);
         }
         result
+    }
+}
+
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Reads what was there before, then the socket.
+    fn poll_read_all(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let before = std::io::BufRead::fill_buf(&mut self.before).unwrap_or_default();
+        if before.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(cx, buf);
+        }
+        let some = before.len().min(buf.remaining());
+        buf.put_slice(before.get(..some).unwrap_or_default());
+        std::io::BufRead::consume(&mut self.before, some);
+        Poll::Ready(Ok(()))
     }
 }
 

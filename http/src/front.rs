@@ -143,14 +143,18 @@ fn admit(app: &App, peer: SocketAddr, request: &Request<Incoming>, verdict: &mut
 /// The key as sent: a bearer token, or on the Data API's routes the header `apiKey`.
 fn sent_key<'a>(headers: &'a HeaderMap, path: &str) -> Option<std::borrow::Cow<'a, [u8]>> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let bytes = value.as_bytes();
-        let (scheme, token) = bytes.split_at_checked(7)?;
-        return scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii().into());
+        return bearer(value.as_bytes()).map(Into::into);
     }
     if path.contains("/action/") {
         return headers.get("apikey").map(|v| v.as_bytes().trim_ascii().into());
     }
     None
+}
+
+/// The key in an `Authorization` header.
+pub(crate) fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
 async fn route(app: &App, mut router: Router, mut request: Request<Incoming>, grant: Option<Arc<Grant>>) -> Response {
@@ -170,15 +174,14 @@ async fn route(app: &App, mut router: Router, mut request: Request<Incoming>, gr
 
 /// The client's id where it is sane, else one of ours.
 fn request_id(app: &App, headers: &HeaderMap) -> String {
-    let sane = |v: &&str| {
-        !v.is_empty()
-            && v.len() <= CLIENT_ID_BYTES_MAX
-            && v.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
-    };
-    match headers.get(REQUEST_ID).and_then(|v| v.to_str().ok()).filter(sane) {
-        Some(theirs) => theirs.to_owned(),
-        None => format!("{:08x}-{:x}", crate::state::process_salt(), app.next_request()),
-    }
+    headers.get(REQUEST_ID).and_then(|v| sane_id(v.as_bytes())).map_or_else(|| app.request_id(), str::to_owned)
+}
+
+/// A client's id of its request, where it can stand in a log.
+pub(crate) fn sane_id(value: &[u8]) -> Option<&str> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+    let is_sane = (1..=CLIENT_ID_BYTES_MAX).contains(&value.len()) && value.iter().all(|&b| fits(b));
+    std::str::from_utf8(value).ok().filter(|_| is_sane)
 }
 
 /// A streamed body: counts its bytes, and keeps its connection from being taken for an idle one.

@@ -13,6 +13,7 @@ mod config;
 mod connection;
 mod encode;
 mod error;
+mod express;
 mod fields;
 mod front;
 mod import;

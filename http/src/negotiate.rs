@@ -2,7 +2,7 @@
 //!
 //! Takes headers; gives a `Form`, codings, or the error that says what would have been accepted. Pure.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use quarrydb_jsonb::Style;
 
 use crate::answer::Form;
@@ -30,46 +30,57 @@ pub(crate) enum Takes {
 
 /// The printed form that `Accept` asks for. `plain` is the form of `application/json` on this route.
 pub(crate) fn form(headers: &HeaderMap, plain: Style) -> Form {
-    let mut form = Form { style: plain, lines: false };
-    let (mut json, mut ejson) = (-1.0, -1.0);
-    for value in headers.get_all(header::ACCEPT) {
-        for (name, quality) in listed(value) {
-            if quality <= 0.0 {
-                continue;
-            }
-            if name.eq_ignore_ascii_case("application/ejson") {
-                ejson = f32::max(ejson, quality);
-            } else if name.eq_ignore_ascii_case("application/json") {
-                json = f32::max(json, quality);
-            } else if name.eq_ignore_ascii_case("application/x-ndjson")
-                || name.eq_ignore_ascii_case("application/ndjson")
-            {
-                form.lines = true;
-            }
-        }
+    form_of(texts(headers, header::ACCEPT), plain)
+}
+
+/// The same from the header's values. What is named counts before what a wildcard covers (RFC 9110, 12.5.1); of what is
+/// equally welcome, lines come before canonical Extended JSON and that before JSON, since nobody names them by accident.
+pub(crate) fn form_of<'a>(values: impl IntoIterator<Item = &'a str>, plain: Style) -> Form {
+    let (mut json, mut ejson, mut lines) = (None, None, None);
+    let (mut application, mut anything) = (None, None);
+    for (name, quality) in values.into_iter().flat_map(listed) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let place = match () {
+            () if is("application/json") => &mut json,
+            () if is("application/ejson") => &mut ejson,
+            () if is("application/x-ndjson") || is("application/ndjson") => &mut lines,
+            () if is("application/*") => &mut application,
+            () if is("*/*") => &mut anything,
+            () => continue,
+        };
+        *place = Some(place.unwrap_or(0.0_f32).max(quality));
     }
-    if ejson > 0.0 && ejson >= json {
-        form.style = Style::Canonical;
+    let json = json.or(application).or(anything).unwrap_or(0.0);
+    let (ejson, lines) = (ejson.unwrap_or(0.0), lines.unwrap_or(0.0));
+    Form {
+        style: if ejson > 0.0 && ejson >= json { Style::Canonical } else { plain },
+        lines: lines > 0.0 && lines >= json && lines >= ejson,
     }
-    form
 }
 
 /// The compression that `Accept-Encoding` asks for: zstd before gzip where both are equally welcome.
 pub(crate) fn answer_coding(headers: &HeaderMap) -> Coding {
-    let (mut best, mut chosen) = (0.0, Coding::Identity);
-    for value in headers.get_all(header::ACCEPT_ENCODING) {
-        for (name, quality) in listed(value) {
-            let coding = match name {
-                n if n.eq_ignore_ascii_case("zstd") => Coding::Zstd,
-                n if n.eq_ignore_ascii_case("gzip") => Coding::Gzip,
-                _ => continue,
-            };
-            if quality > best || (quality == best && quality > 0.0 && coding == Coding::Zstd) {
-                (best, chosen) = (quality, coding);
-            }
-        }
+    coding_of(texts(headers, header::ACCEPT_ENCODING))
+}
+
+/// The same from the header's values. What is not named is as welcome as `*` says; packed is never sent where the answer
+/// as it is was wanted more.
+pub(crate) fn coding_of<'a>(values: impl IntoIterator<Item = &'a str>) -> Coding {
+    let (mut zstd, mut gzip, mut identity, mut anything) = (None, None, None, None);
+    for (name, quality) in values.into_iter().flat_map(listed) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let place = match () {
+            () if is("zstd") => &mut zstd,
+            () if is("gzip") || is("x-gzip") => &mut gzip,
+            () if is("identity") => &mut identity,
+            () if is("*") => &mut anything,
+            () => continue,
+        };
+        *place = Some(quality);
     }
-    chosen
+    let [zstd, gzip] = [zstd, gzip].map(|q| q.or(anything).unwrap_or(0.0_f32));
+    let (best, coding) = if zstd >= gzip { (zstd, Coding::Zstd) } else { (gzip, Coding::Gzip) };
+    if best > 0.0 && best >= identity.unwrap_or(0.0) { coding } else { Coding::Identity }
 }
 
 /// The compression of a request's body.
@@ -79,7 +90,7 @@ pub(crate) fn answer_coding(headers: &HeaderMap) -> Coding {
 pub(crate) fn body_coding(headers: &HeaderMap) -> Result<Coding> {
     let mut coding = Coding::Identity;
     for value in headers.get_all(header::CONTENT_ENCODING) {
-        for (name, _) in listed(value) {
+        for (name, _) in listed(value.to_str().unwrap_or("?")) {
             let this = match name {
                 n if n.eq_ignore_ascii_case("identity") => continue,
                 n if n.eq_ignore_ascii_case("gzip") || n.eq_ignore_ascii_case("x-gzip") => Coding::Gzip,
@@ -106,21 +117,29 @@ pub(crate) fn body_coding(headers: &HeaderMap) -> Result<Coding> {
 /// # Errors
 /// 415, naming what is taken.
 pub(crate) fn content_type(headers: &HeaderMap, takes: Takes) -> Result<()> {
-    let from_page = headers.contains_key(header::ORIGIN);
+    let value = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    content_type_of(value, headers.contains_key(header::ORIGIN), takes)
+}
+
+/// The same from the header's value.
+///
+/// # Errors
+/// 415, naming what is taken.
+pub(crate) fn content_type_of(value: Option<&[u8]>, from_page: bool, takes: Takes) -> Result<()> {
     let wanted = match takes {
         Takes::Json => "application/json or application/ejson",
         Takes::Lines => "application/x-ndjson, application/json or application/ejson",
     };
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+    let Some(value) = value else {
         if from_page {
             return Err(unsupported(format!("a request with an Origin must say its Content-Type: {wanted}")));
         }
         return Ok(());
     };
-    if value == "application/json" {
+    if value == b"application/json" {
         return Ok(());
     }
-    let text = value.to_str().unwrap_or("?");
+    let text = visible(value).unwrap_or("?");
     let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
     let name = name.trim();
     let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -146,9 +165,19 @@ fn unsupported(message: String) -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", None, message)
 }
 
+/// The values of a header that are visible ASCII.
+fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    headers.get_all(name).into_iter().filter_map(|v| visible(v.as_bytes()))
+}
+
+/// A header's value, where it is visible ASCII.
+pub(crate) fn visible(value: &[u8]) -> Option<&str> {
+    std::str::from_utf8(value).ok().filter(|t| t.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t')))
+}
+
 /// The elements of a header's list with their `q`, 1 where none is given and 0 where it is no number.
-fn listed(value: &HeaderValue) -> impl Iterator<Item = (&str, f32)> {
-    value.to_str().unwrap_or("").split(',').map(str::trim).filter(|e| !e.is_empty()).map(|element| {
+fn listed(value: &str) -> impl Iterator<Item = (&str, f32)> {
+    value.split(',').map(str::trim).filter(|e| !e.is_empty()).map(|element| {
         let mut parts = element.split(';').map(str::trim);
         let name = parts.next().unwrap_or("");
         let quality = parts.filter_map(|p| p.split_once('=')).find(|(k, _)| k.trim().eq_ignore_ascii_case("q"));
@@ -170,12 +199,34 @@ mod tests {
 
     #[test]
     fn accept_chooses_the_form() {
-        let style = |accept| form(&with(&[("accept", accept)]), Style::Relaxed).style;
-        assert!(matches!(style("*/*"), Style::Relaxed));
-        assert!(matches!(style("application/ejson"), Style::Canonical));
-        assert!(matches!(style("application/json, application/ejson;q=0.5"), Style::Relaxed));
-        assert!(matches!(style("application/ejson;q=0"), Style::Relaxed));
-        assert!(form(&with(&[("accept", "application/x-ndjson, */*;q=0.1")]), Style::Relaxed).lines);
+        for (accept, canonical, lines) in [
+            ("*/*", false, false),
+            ("text/html", false, false),
+            ("application/ejson", true, false),
+            ("application/ejson;q=0", false, false),
+            ("application/json, application/ejson;q=0.5", false, false),
+            ("application/json;q=0.5, application/ejson;q=0.6", true, false),
+            ("application/json, application/ejson", true, false),
+            ("application/ejson;q=0.5, */*", false, false),
+            ("application/ejson, */*", true, false),
+            ("application/x-ndjson", false, true),
+            ("application/x-ndjson, */*;q=0.1", false, true),
+            ("application/x-ndjson;q=0.1, */*", false, false),
+            ("application/x-ndjson;q=0.1, application/json", false, false),
+            ("application/x-ndjson;q=0.9, application/json;Q=0.8", false, true),
+            ("application/json;q=0, application/x-ndjson;q=0.1, */*", false, true),
+            ("application/x-ndjson;q=0, application/json;q=0.1", false, false),
+            ("application/x-ndjson, application/ejson", true, true),
+            ("application/x-ndjson;q=0.5, application/ejson", true, false),
+            ("application/x-ndjson;q=0.5, application/*;q=0.6", false, false),
+            ("application/ejson;q=high", false, false),
+        ] {
+            let form = form(&with(&[("accept", accept)]), Style::Relaxed);
+            let found = (matches!(form.style, Style::Canonical), form.lines);
+            assert_eq!(found, (canonical, lines), "{accept}");
+        }
+        let twice = with(&[("accept", "application/json;q=0.1"), ("accept", "application/ejson")]);
+        assert!(matches!(form(&twice, Style::Relaxed).style, Style::Canonical));
     }
 
     #[test]
@@ -186,6 +237,11 @@ mod tests {
         assert_eq!(coding("zstd;q=0.1, gzip;q=0.9"), Coding::Gzip);
         assert_eq!(coding("gzip;q=0"), Coding::Identity);
         assert_eq!(coding("br"), Coding::Identity);
+        assert_eq!(coding("*"), Coding::Zstd);
+        assert_eq!(coding("*, zstd;q=0"), Coding::Gzip);
+        assert_eq!(coding("*;q=0"), Coding::Identity);
+        assert_eq!(coding("gzip;q=0.5, identity"), Coding::Identity);
+        assert_eq!(coding("gzip;q=0.5, identity;q=0.5"), Coding::Gzip);
     }
 
     #[test]

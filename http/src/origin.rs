@@ -83,16 +83,27 @@ impl WebRules {
             None if version >= Version::HTTP_11 => return Err(ApiError::bad_value("HTTP/1.1 needs a Host header")),
             None => None,
         };
-        for host in named.into_iter().chain(uri_host) {
-            if !self.host_is_ours(host) {
-                let message = format!(
-                    "the host {host:.100} is not one of this server's: localhost, a loopback address, or one named by \
-                     --allowed-hosts"
-                );
-                return Err(ApiError::new(StatusCode::FORBIDDEN, "Forbidden", None, message));
-            }
+        named.into_iter().chain(uri_host).try_for_each(|host| self.check_host_name(host))
+    }
+
+    /// Checks one host, with or without a port.
+    ///
+    /// # Errors
+    /// 403 where it is none of ours.
+    pub(crate) fn check_host_name(&self, host: &str) -> Result<()> {
+        if self.host_is_ours(host) {
+            return Ok(());
         }
-        Ok(())
+        let message = format!(
+            "the host {host:.100} is not one of this server's: localhost, a loopback address, or one named by \
+             --allowed-hosts"
+        );
+        Err(ApiError::new(StatusCode::FORBIDDEN, "Forbidden", None, message))
+    }
+
+    /// Whether answers depend on the request's `Origin`.
+    pub(crate) fn varies(&self) -> bool {
+        !self.origins.is_empty()
     }
 
     fn host_is_ours(&self, host: &str) -> bool {
@@ -150,7 +161,7 @@ impl WebRules {
 
     /// Adds what lets the page read this answer, errors too.
     pub(crate) fn mark(&self, verdict: &OriginVerdict, headers: &mut HeaderMap) {
-        if !self.origins.is_empty() {
+        if self.varies() {
             headers.append(header::VARY, HeaderValue::from_static("origin"));
         }
         if let OriginVerdict::Allowed(origin) = verdict {

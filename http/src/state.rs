@@ -4,9 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use quarrydb::{Database, Pending};
+use quarrydb::{Database, Durability, Pending};
 
 use crate::access::{AccessKeys, Failures};
 use crate::budget::Budget;
@@ -17,9 +17,9 @@ use crate::metrics::Metrics;
 /// How exact the clock of connections is.
 const TICK: Duration = Duration::from_millis(50);
 
-/// So many writes at once are a crowd. Below it a turn of the scheduler, which looks at the sockets too, costs more than
-/// the few commits that it would gather.
-const CROWD: usize = 16;
+/// So many writes at once are a crowd, where each waits for a sync and where it waits for a write to the log file. Below it
+/// a turn of the scheduler, which looks at the sockets too, costs more than the few commits that it would gather.
+const CROWD: (usize, usize) = (16, 4);
 
 /// The handle that is passed around.
 pub(crate) type Shared = Arc<App>;
@@ -37,11 +37,14 @@ pub(crate) struct App {
     keys: RwLock<Option<Arc<AccessKeys>>>,
     stopping: AtomicBool,
     next_request: AtomicU64,
-    /// Writes that have not been answered yet.
+    /// Writes that have not been answered yet, and how many are a crowd.
     writing: AtomicUsize,
+    crowd: usize,
     started: Instant,
     /// Milliseconds since the start, as of the last tick: patience needs no more, and reading a clock costs.
     now_ms: AtomicU64,
+    /// As of the last tick too.
+    unix_seconds: AtomicU64,
 }
 
 impl App {
@@ -58,8 +61,10 @@ impl App {
             stopping: AtomicBool::new(false),
             next_request: AtomicU64::new(1),
             writing: AtomicUsize::new(0),
+            crowd: if settings.durability == Durability::Commit { CROWD.0 } else { CROWD.1 },
             started: Instant::now(),
             now_ms: AtomicU64::new(0),
+            unix_seconds: AtomicU64::new(seconds_now()),
             settings,
         })
     }
@@ -107,10 +112,16 @@ impl App {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// A number for a request, for the log.
+    /// An id for a request, for the log.
     #[inline]
-    pub(crate) fn next_request(&self) -> u64 {
-        self.next_request.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn request_id(&self) -> String {
+        format!("{:08x}-{:x}", process_salt(), self.next_request.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The time of day in seconds since 1970, at most `TICK` ago.
+    #[inline]
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        self.unix_seconds.load(Ordering::Relaxed)
     }
 
     /// Waits until a write has reached the log as was asked.
@@ -122,7 +133,7 @@ impl App {
     /// The log's.
     pub(crate) async fn landed<T>(&self, pending: Pending<T>) -> Result<T> {
         let writing = Writing::begin(&self.writing);
-        if writing.crowd >= CROWD {
+        if writing.crowd >= self.crowd {
             tokio::task::yield_now().await;
         }
         Ok(pending.await?)
@@ -134,14 +145,19 @@ impl App {
         self.now_ms.load(Ordering::Relaxed)
     }
 
-    /// Keeps the clock of [`App::now_ms`]. Never ends.
+    /// Keeps the clocks of [`App::now_ms`] and [`App::unix_seconds`]. Never ends.
     pub(crate) async fn tick(self: Arc<Self>) {
         loop {
             let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.now_ms.store(now, Ordering::Relaxed);
+            self.unix_seconds.store(seconds_now(), Ordering::Relaxed);
             tokio::time::sleep(TICK).await;
         }
     }
+}
+
+fn seconds_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// One write that waits for the log.

@@ -1,6 +1,6 @@
 //! What the routes share: the call with its names and form, the one way a document operation is run, slow ones logged.
 //!
-//! Takes a request that the front let in; gives its answer. Each file below is a family of operations.
+//! Takes a request that the front or the short way let in; gives its answer. Each file below is a family of operations.
 
 pub(crate) mod action;
 pub(crate) mod bulk;
@@ -35,6 +35,7 @@ use crate::access::{Grant, Role};
 use crate::answer::Form;
 use crate::body;
 use crate::error::{ApiError, Result};
+use crate::express::Head;
 use crate::fields::Fields;
 use crate::front::Allowed;
 use crate::negotiate::{self, Coding};
@@ -99,6 +100,25 @@ impl Call {
         {
             call.check_role(db, operation.role())?;
         }
+        Ok(call)
+    }
+
+    /// A call of a request that came the short way (`express/`): its head is taken apart already.
+    ///
+    /// # Errors
+    /// 403 for a key that may not.
+    pub(crate) fn express(app: &Shared, head: &Head<'_>, grant: Option<Arc<Grant>>) -> Result<Self> {
+        let call = Self {
+            app: Arc::clone(app),
+            operation: head.operation,
+            names: Names::Path { db: head.db.to_owned(), coll: head.coll.to_owned() },
+            form: head.form,
+            coding: head.coding,
+            trailer: false,
+            grant,
+            started: Instant::now(),
+        };
+        call.check_role(head.db, head.operation.role())?;
         Ok(call)
     }
 
@@ -262,7 +282,11 @@ pub(crate) async fn answered(call: Call, headers: &HeaderMap, body: Body) -> Res
     response
 }
 
-async fn run(call: &Call, body: &[u8]) -> Result<Response> {
+/// Runs the operation on its whole body.
+///
+/// # Errors
+/// The operation's, to be answered.
+pub(crate) async fn run(call: &Call, body: &[u8]) -> Result<Response> {
     if body.is_empty() {
         return Err(ApiError::bad("InvalidJson", 9, "the body is empty: send a JSON object, {} at least"));
     }

@@ -12,6 +12,7 @@ mod common;
 mod connections;
 mod crash;
 mod documents;
+mod express;
 mod import;
 mod limits;
 mod operations;
