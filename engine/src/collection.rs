@@ -182,7 +182,7 @@ impl Collection {
         let snapshot = self.core.snapshot();
         let found = state.version().find(id_hash(id), id, snapshot.seq())?;
         self.core.counters.documents_examined.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        found.map(|address| address.document().map(Document::stored)).transpose()
+        Ok(found.map(Document::stored))
     }
 
     /// The documents that a request asks for.

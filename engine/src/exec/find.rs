@@ -51,9 +51,8 @@ pub(crate) fn point(
 ) -> Result<Option<StoredDocument>> {
     let snapshot = core.snapshot();
     let version = collection.version();
-    let Some(address) = version.find(id_hash(id), id, snapshot.seq())? else { return Ok(None) };
+    let Some(document) = version.find(id_hash(id), id, snapshot.seq())? else { return Ok(None) };
     core.counters.documents_examined.fetch_add(1, Ordering::Relaxed);
-    let document = address.document()?;
     Ok(matches(filter, document.view(), deadline)?.then_some(document))
 }
 

@@ -79,6 +79,8 @@ impl StoredDocument {
 pub(crate) struct Current {
     /// Where the document lives, if it does.
     pub live: Option<Address>,
+    /// The document itself, where it had to be read to know that.
+    pub read: Option<StoredDocument>,
     /// The newest row with the `_id` in the tail that takes writes, ended or not, to chain the next one to.
     pub in_tail: Option<RowId>,
 }
@@ -142,15 +144,15 @@ impl Version {
     ///
     /// # Errors
     /// `Corrupt` and `Io` from a segment.
-    pub(crate) fn find(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<Address>> {
+    pub(crate) fn find(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<StoredDocument>> {
         for tail in self.tails() {
             match tail.find(hash, id, at) {
-                Found::Row(row) => return Ok(Some(Address::Tail(Arc::clone(tail), row))),
+                Found::Row(row) => return Ok(tail.document(row).map(StoredDocument::Tail)),
                 Found::Gone => return Ok(None),
                 Found::Nothing => {}
             }
         }
-        self.find_in_segments(hash, id, at)
+        Ok(self.find_in_segments(hash, id, at)?.map(|(_, _, document)| StoredDocument::Segment(document)))
     }
 
     /// The document with this `_id` as the committer sees it: all commits so far.
@@ -164,13 +166,20 @@ impl Version {
                 if Arc::ptr_eq(tail, &self.tail) {
                     in_tail = Some(row);
                 }
-                return Ok(Current { live: live.then(|| Address::Tail(Arc::clone(tail), row)), in_tail });
+                let live = live.then(|| Address::Tail(Arc::clone(tail), row));
+                return Ok(Current { live, read: None, in_tail });
             }
         }
-        Ok(Current { live: self.find_in_segments(hash, id, Seq::MAX)?, in_tail })
+        Ok(match self.find_in_segments(hash, id, Seq::MAX)? {
+            Some((sealed, row, document)) => {
+                let read = Some(StoredDocument::Segment(document));
+                Current { live: Some(Address::Segment(sealed, row)), read, in_tail }
+            }
+            None => Current { live: None, read: None, in_tail },
+        })
     }
 
-    fn find_in_segments(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<Address>> {
+    fn find_in_segments(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<(Arc<Sealed>, RowId, DocRef)>> {
         for sealed in self.segments.iter().rev() {
             for row in sealed.segment.probe(hash)? {
                 if sealed.deletes.is_dead(row, at) || !sealed.is_created(row, at)? {
@@ -179,7 +188,7 @@ impl Version {
                 let document = sealed.segment.doc(row)?;
                 let own = JsonbRef::from_valid(&document).get("_id");
                 if own.is_some_and(|own| own.as_bytes() == id.as_bytes() || quarrydb_jsonb::equal(own, id)) {
-                    return Ok(Some(Address::Segment(Arc::clone(sealed), row)));
+                    return Ok(Some((Arc::clone(sealed), row, document)));
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Unpacked blocks, shared by all segments within a budget of bytes.
 //!
 //! Takes blocks under (segment, block), gives them back while they last; sharded, so that readers seldom meet. Knows
-//! nothing of files. A block in use lives on when it is thrown out.
+//! nothing of files. A block in use lives on when it is thrown out. One is kept when it is wanted a second time within
+//! some tens of thousands: what is read at random from more than memory holds is not worth the room and its making.
 
 use super::block::row_range;
 use crate::ids::SegmentId;
@@ -10,6 +11,7 @@ use quick_cache::sync::Cache;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// What a block takes besides its bytes, about.
 const OVERHEAD_BYTES: u64 = 128;
@@ -17,6 +19,9 @@ const OVERHEAD_BYTES: u64 = 128;
 const BLOCK_BYTES_USUAL: u64 = 20 << 10;
 
 type Key = (SegmentId, u32);
+
+/// Blocks that are remembered as wanted once.
+const SEEN: usize = 1 << 16;
 
 /// An unpacked block.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ impl Weighter<Key, Arc<Block>> for ByBytes {
 /// The cache; one for a whole database.
 pub struct BlockCache {
     blocks: Cache<Key, Arc<Block>, ByBytes>,
+    /// A trace of each block that was wanted, until another takes its place.
+    seen: Box<[AtomicU16]>,
 }
 
 impl BlockCache {
@@ -44,15 +51,22 @@ impl BlockCache {
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let items = usize::try_from(bytes / BLOCK_BYTES_USUAL).unwrap_or(usize::MAX).max(1);
-        Self { blocks: Cache::with_weighter(items, bytes, ByBytes) }
+        let seen = (0..SEEN).map(|_| AtomicU16::new(0)).collect();
+        Self { blocks: Cache::with_weighter(items, bytes, ByBytes), seen }
     }
 
     pub(crate) fn get(&self, segment: SegmentId, block: u32) -> Option<Arc<Block>> {
         self.blocks.get(&(segment, block))
     }
 
-    pub(crate) fn insert(&self, segment: SegmentId, block: u32, content: Arc<Block>) {
-        self.blocks.insert((segment, block), content);
+    /// Keeps a block that was not there, where it was wanted before.
+    pub(crate) fn offer(&self, segment: SegmentId, block: u32, content: &Arc<Block>) {
+        let mixed = (segment.get() << 24).wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (slot, trace) = ((mixed >> 48) as usize % SEEN, (mixed >> 32) as u16);
+        let before = self.seen.get(slot).map(|seen| seen.swap(trace, Ordering::Relaxed));
+        if before == Some(trace) {
+            self.blocks.insert((segment, block), Arc::clone(content));
+        }
     }
 
     /// Bytes held now.

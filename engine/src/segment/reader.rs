@@ -268,7 +268,7 @@ impl Segment {
                 PACKED.set(packed);
                 unpacked?;
                 let block = Arc::new(Block { count: rows.end - rows.start, raw });
-                self.cache.insert(self.meta.id, number, Arc::clone(&block));
+                self.cache.offer(self.meta.id, number, &block);
                 block
             }
         };

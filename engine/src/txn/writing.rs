@@ -214,7 +214,7 @@ impl Writing<'_> {
         let hash = id_hash(id.view());
         let current = version.current(hash, id.view())?;
         let Some(address) = current.live else { return Ok(None) };
-        let document = address.document()?;
+        let document = current.read.map_or_else(|| address.document(), Ok)?;
         if !self.matches(document.view())? {
             return Ok(None);
         }
