@@ -206,6 +206,19 @@ impl Sort {
 }
 
 impl Direction {
+    /// Appends the key of a value that a path leads to without an array; none where it is missing.
+    pub fn key_of(self, value: Option<JsonbRef<'_>>, out: &mut Vec<u8>) {
+        self.write(value.unwrap_or(NULL), out);
+    }
+
+    /// Appends a key of an ascending order as one of this direction.
+    pub fn key_of_ascending(self, key: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Ascending => out.extend_from_slice(key),
+            Self::Descending => out.extend(key.iter().map(|byte| !byte)),
+        }
+    }
+
     fn write(self, value: JsonbRef<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Ascending => sort_key(value, out),

@@ -68,7 +68,8 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
         return Ok(Cursor::of_point(core, found, wanted));
     }
     let snapshot = core.snapshot();
-    let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
+    let ask = if sort.is_some() { Ask::Values } else { Ask::Filter };
+    let scan = Scan::new(collection.version(), snapshot, filter, deadline, ask.within(&core.options))?;
     match sort {
         None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {

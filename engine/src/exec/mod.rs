@@ -10,3 +10,4 @@ pub(crate) mod find;
 pub(crate) mod scan;
 mod select;
 pub(crate) mod sort;
+mod sort_columns;

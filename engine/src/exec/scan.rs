@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use quarrydb_index::RowSet;
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::expr::Budget;
-use quarrydb_query::{Filter, QueryError};
+use quarrydb_query::{Filter, QueryError, Sort};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use super::select::{Counted, Selection};
+use super::sort_columns;
 use crate::columns::Source;
 use crate::error::Result;
 use crate::ids::{RowId, Seq};
@@ -295,6 +297,37 @@ impl Scan {
         };
         let selection = self.selection(part)?;
         part.columns.ask(|source| asks(source, selection))
+    }
+
+    /// Calls `give` with the sort key and the place of each matching row of a morsel, from columns; false, with nothing
+    /// given, where documents must be looked at.
+    ///
+    /// # Errors
+    /// As [`Scan::run`], and those of `give`.
+    pub(super) fn keys_of(
+        &self,
+        morsel: &Morsel,
+        sort: &Sort,
+        give: &mut dyn FnMut(&[u8], RowAt) -> Result<()>,
+    ) -> Result<bool> {
+        Deadline::check(self.deadline)?;
+        let Some(part) = self.parts.get(morsel.part) else { return Ok(false) };
+        let selection = self.selection(part)?;
+        if !selection.is_exact() {
+            return Ok(false);
+        }
+        let mut rows = RowSet::range(morsel.rows.clone());
+        match &selection.rows {
+            Rows::None => return Ok(true),
+            Rows::All => {}
+            Rows::Some(set) => rows.keep(set),
+        }
+        part.columns.ask(|source| match source {
+            None => Ok(false),
+            Some(source) => sort_columns::keys(source, sort, &rows, &mut |row, key| {
+                give(key, RowAt { source: part.source, row: RowId::from_raw(part.first + row) })
+            }),
+        })
     }
 
     /// Whether columns alone decide of every row.

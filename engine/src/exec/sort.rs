@@ -4,13 +4,16 @@
 //! an error that says what to do, and with a limit little more than
 //! that many keys are held.
 
-use quarrydb_jsonb::JsonbRef;
-use quarrydb_query::Sort;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::scan::{RowAt, Scan, within};
+use quarrydb_query::Sort;
+use rayon::prelude::*;
+
+use super::scan::{Morsel, RowAt, Scan, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::segment::BlockBuf;
 
 /// Morsels whose keys are looked at together before what cannot be in front is let go.
 const MORSELS_AT_ONCE: usize = 64;
@@ -23,23 +26,17 @@ type Keyed = (Box<[u8]>, RowAt);
 /// As [`Scan::run`]; `LimitExceeded` beyond the memory that a sort may take.
 pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Vec<RowAt>> {
     let bytes = AtomicUsize::new(0);
-    let keyed = |document: JsonbRef<'_>, at: RowAt| -> Result<Keyed> {
-        let mut key = Vec::new();
-        within(scan.deadline, |budget| sort.key_within(document, &mut key, budget))?;
-        let all = bytes.fetch_add(key.len() + size_of::<Keyed>(), Ordering::Relaxed);
-        if all > SORT_BYTES_MAX {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                format!("the sort needs more than {SORT_BYTES_MAX} bytes of memory: narrow the filter or add a limit"),
-            )
-            .with_code("QueryExceededMemoryLimitNoDiskUseAllowed", 292));
-        }
-        Ok((key.into_boxed_slice(), at))
-    };
     let morsels = scan.morsels()?;
     let mut front: Vec<Keyed> = Vec::new();
+    // No key at or behind this one will be in front.
+    let mut border: Option<Box<[u8]>> = None;
     for some in morsels.chunks(MORSELS_AT_ONCE) {
-        front.extend(scan.collect(some, keyed)?);
+        let run = |morsel: &Morsel| keyed(scan, sort, morsel, border.as_deref(), &bytes);
+        let found = match some {
+            [only] => vec![run(only)?],
+            some => some.par_iter().map(run).collect::<Result<Vec<_>>>()?,
+        };
+        front.extend(found.into_iter().flatten());
         if let Some(keep) = keep.filter(|&keep| keep < front.len()) {
             // Addresses are in row order, which breaks ties.
             if keep > 0 {
@@ -48,8 +45,41 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Ve
             front.truncate(keep);
             let held = front.iter().map(|(key, _)| key.len() + size_of::<Keyed>()).sum();
             bytes.store(held, Ordering::Relaxed);
+            border = front.last().map(|(key, _)| key.clone());
         }
     }
     front.sort_unstable();
     Ok(front.into_iter().map(|(_, at)| at).collect())
+}
+
+/// The matching rows of a morsel with their keys, from columns or else from documents; those that cannot be in front of
+/// `border` left out: they come after the rows that it was found among, which ties favour.
+fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, bytes: &AtomicUsize) -> Result<Vec<Keyed>> {
+    let mut found = Vec::new();
+    let mut add = |key: &[u8], at: RowAt| -> Result<()> {
+        if border.is_some_and(|border| key >= border) {
+            return Ok(());
+        }
+        let all = bytes.fetch_add(key.len() + size_of::<Keyed>(), Ordering::Relaxed);
+        if all > SORT_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                format!("the sort needs more than {SORT_BYTES_MAX} bytes of memory: narrow the filter or add a limit"),
+            )
+            .with_code("QueryExceededMemoryLimitNoDiskUseAllowed", 292));
+        }
+        found.push((key.into(), at));
+        Ok(())
+    };
+    if scan.keys_of(morsel, sort, &mut add)? {
+        return Ok(found);
+    }
+    let mut key = Vec::new();
+    let _ = scan.run(morsel, &mut BlockBuf::default(), &mut |document, at| {
+        key.clear();
+        within(scan.deadline, |budget| sort.key_within(document, &mut key, budget))?;
+        add(&key, at)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }

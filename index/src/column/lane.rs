@@ -3,7 +3,7 @@
 use super::numbers::{Doubles, EXPONENT_MAX, int_of};
 use super::packed::{BLOCK, Packed};
 use super::presence::Presence;
-use super::strings::{Dictionary, Raw};
+use super::strings::{Dictionary, Raw, RawBlock};
 use super::{DECIMAL, DICTIONARY, Kind, PLAIN, RAW, Value};
 use crate::error::{Error, Result, corrupt};
 use crate::format::{piece, read_u32};
@@ -167,10 +167,17 @@ impl<'a> Lane<'a> {
             Values::Numbers(numbers) => {
                 self.keys_of_rows(numbers.packed, rows, |row, key| give(row, self.value_of(key)))
             }
-            Values::Dictionary(_) | Values::Raw(_) => self.numbers_of_rows(rows, |row, value| {
+            Values::Dictionary(_) => self.numbers_of_rows(rows, |row, value| {
                 give(row, self.value(value, &mut buffer)?);
                 Ok(())
             }),
+            Values::Raw(raw) => {
+                let mut held = RawBlock::default();
+                self.numbers_of_rows(rows, |row, value| {
+                    give(row, Value::Bytes(raw.value_in(value, &mut held)?));
+                    Ok(())
+                })
+            }
         }
     }
 

@@ -256,19 +256,42 @@ impl<'a> Raw<'a> {
     /// # Errors
     /// `Corrupt` if the bytes are not what was written, or there is no such value.
     pub fn value(&self, value: usize, out: &mut Vec<u8>) -> Result<()> {
+        let mut held = RawBlock::default();
+        out.clear();
+        out.extend(self.value_in(value, &mut held)?);
+        Ok(())
+    }
+
+    /// The value of this number; its block is unpacked unless it is the one held.
+    pub(crate) fn value_in<'b>(&self, value: usize, held: &'b mut RawBlock) -> Result<&'b [u8]> {
         if value >= self.count {
             return Err(corrupt("a value of this number", value));
         }
-        let (mut low, mut high) = (0, self.blocks());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.entry(middle)?[0] <= value { low = middle } else { high = middle }
-        }
-        out.clear();
-        self.block(low, |number, bytes| {
-            if number == value {
-                out.extend(bytes);
+        if !(held.first..held.first + held.ends.len()).contains(&value) {
+            let (mut low, mut high) = (0, self.blocks());
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if self.entry(middle)?[0] <= value { low = middle } else { high = middle }
             }
-        })
+            held.bytes.clear();
+            held.ends.clear();
+            held.first = self.entry(low)?[0];
+            self.block(low, |_, bytes| {
+                held.bytes.extend(bytes);
+                held.ends.push(held.bytes.len());
+            })?;
+        }
+        let at = value - held.first;
+        let from = at.checked_sub(1).and_then(|before| held.ends.get(before)).copied().unwrap_or(0);
+        let to = held.ends.get(at).copied().ok_or(corrupt("a value of this number", value))?;
+        Ok(held.bytes.get(from..to).unwrap_or_default())
     }
+}
+
+/// A block of raw values, unpacked, for who asks for several of them.
+#[derive(Debug, Default)]
+pub(crate) struct RawBlock {
+    first: usize,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
 }
