@@ -248,6 +248,15 @@ pub fn is_zero(d: Decimal128) -> bool {
     matches!(parts(d), Parts::Finite { coefficient: 0, .. })
 }
 
+/// The whole part, and whether there is no other; none for what is not finite or beyond int64.
+#[must_use]
+pub fn whole_part(d: Decimal128) -> Option<(i64, bool)> {
+    let Parts::Finite { coefficient, exponent, .. } = parts(d) else { return None };
+    let n = i64::try_from(to_i128(d)?).ok()?;
+    let scale = 10u128.checked_pow(exponent.min(0).unsigned_abs());
+    Some((n, coefficient == 0 || scale.is_some_and(|scale| coefficient.is_multiple_of(scale))))
+}
+
 /// Without its sign.
 #[must_use]
 pub fn abs(d: Decimal128) -> Decimal128 {
@@ -324,4 +333,30 @@ fn unary(d: Decimal128, f: impl FnOnce(&mut Context<Decimal<UNITS>>, &mut Decima
     let mut x = to_wide(d);
     f(&mut wide_context(), &mut x);
     from_wide(&x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A decimal by sign, coefficient and exponent, as the standard's binary encoding has it.
+    fn of(negative: bool, coefficient: u128, exponent: i32) -> Decimal128 {
+        let bits = u128::from(negative) << 127 | ((exponent + EXPONENT_BIAS) as u128) << 113 | coefficient;
+        Decimal128::from_bits(bits)
+    }
+
+    #[test]
+    fn decimals_come_apart_exactly() {
+        assert_eq!(whole_part(of(false, 5, 0)), Some((5, true)));
+        assert_eq!(whole_part(of(true, 50, -1)), Some((-5, true)));
+        assert_eq!(whole_part(of(true, 57, -1)), Some((-5, false)));
+        assert_eq!(whole_part(of(false, 9_223_372_036_854_775_807, 0)), Some((i64::MAX, true)));
+        assert_eq!(whole_part(of(false, 9_223_372_036_854_775_808, 0)), None);
+        assert_eq!(whole_part(of(true, 9_223_372_036_854_775_808, 0)), Some((i64::MIN, true)));
+        assert_eq!(whole_part(of(false, 1, 6000)), None);
+        assert_eq!(whole_part(of(false, 1, -6000)), Some((0, false)));
+        assert_eq!(whole_part(of(false, 0, 6000)), Some((0, true)));
+        assert_eq!(whole_part(infinity(false)), None);
+        assert_eq!(whole_part(nan()), None);
+    }
 }

@@ -2,9 +2,12 @@
 //!
 //! Takes any bytes; panics where a promise is broken.
 
-use crate::expr::Expression;
-use crate::{Distinct, Filter, ParseContext, Projection, Sort, Update};
-use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, parse, validate};
+use crate::expr::{Budget, Expression};
+use crate::{ApplyContext, Distinct, Filter, ParseContext, Projection, Sort, Update};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, compare, parse, validate};
+
+/// What one evaluation may spend here: little, so that a fuzzer gets on.
+const BUDGET: Budget<'static> = Budget { bytes: 16 << 20, steps: 1 << 16, go_on: None };
 
 /// Any JSON text is answered by every parser.
 ///
@@ -40,18 +43,23 @@ pub fn fuzz_query_eval(text: &[u8]) {
     let documents: Vec<JsonbBuf> = lines.filter_map(|line| parse(line).ok()).collect();
     let documents: Vec<JsonbRef<'_>> =
         documents.iter().map(JsonbBuf::view).filter(|d| d.as_object().is_some()).collect();
-    evaluate(query.view(), &documents);
+    // What is drawn anew each time parts nothing.
+    let certain = [b"$rand".as_slice(), b"$sampleRate"].iter().all(|w| !text.windows(w.len()).any(|t| t == *w));
+    evaluate(query.view(), &documents, certain);
 }
 
-fn evaluate(query: JsonbRef<'_>, documents: &[JsonbRef<'_>]) {
+fn evaluate(query: JsonbRef<'_>, documents: &[JsonbRef<'_>], certain: bool) {
     let filter = Filter::parse(query, &ParseContext::new("filter")).ok();
     let nor = filter.as_ref().map(|_| Filter::parse(negated(query).view(), &ParseContext::new("filter")));
     let sort = Sort::parse(query, &ParseContext::new("sort")).ok();
     let projection = Projection::parse(query, &ParseContext::new("projection")).ok();
     let mut distinct = Distinct::parse(query, &ParseContext::new("key")).ok();
+    let update = Update::parse(query, None, &ParseContext::new("update")).ok();
+    let expression = Expression::parse(query, &ParseContext::new("expression")).ok();
     let mut out = Builder::new();
     for &document in documents {
-        if let (Some(filter), Some(Ok(nor))) = (&filter, &nor)
+        if certain
+            && let (Some(filter), Some(Ok(nor))) = (&filter, &nor)
             && let (Ok(yes), Ok(no)) = (filter.matches(document), nor.matches(document))
         {
             assert_ne!(yes, no, "{query:?} on {document:?}");
@@ -65,10 +73,38 @@ fn evaluate(query: JsonbRef<'_>, documents: &[JsonbRef<'_>]) {
         }
         if let Some(projection) = &projection {
             out.rewind(0);
-            if projection.apply(document, &mut out).is_ok() {
+            if projection.apply_within(document, &mut out, BUDGET).is_ok() {
                 assert!(validate(out.bytes()).is_ok(), "{query:?} on {document:?}");
             }
         }
+        if let Some(expression) = &expression
+            && let Ok(Some(value)) = expression.value(document, BUDGET)
+        {
+            assert!(validate(value.as_bytes()).is_ok(), "{query:?} on {document:?}");
+        }
+        if let Some(update) = &update {
+            updated(update, query, document);
+        }
+    }
+}
+
+/// What an update makes is valid, has the old `_id`, and changes nothing where it says so; so does an upsert.
+fn updated(update: &Update, query: JsonbRef<'_>, document: JsonbRef<'_>) {
+    let context = ApplyContext::default();
+    let everything = Filter::everything();
+    if let Ok(Some(new)) = update.apply_within(document, &everything, &context, BUDGET) {
+        assert!(validate(new.as_bytes()).is_ok(), "{query:?} on {document:?}");
+        assert_ne!(new.as_bytes(), document.as_bytes(), "{query:?} on {document:?}");
+        let ids = [document.get("_id"), new.view().get("_id")];
+        let same = match ids {
+            [Some(old), Some(new)] => compare(old, new).is_eq(),
+            [old, new] => old.is_none() && new.is_none(),
+        };
+        assert!(same, "{query:?} on {document:?} gives the _id {ids:?}");
+    }
+    if let Ok(made) = update.upsert(&everything, &context, &mut || [7; 12]) {
+        assert!(validate(made.as_bytes()).is_ok(), "{query:?}");
+        assert!(made.view().get("_id").is_some(), "{query:?}");
     }
 }
 

@@ -106,12 +106,18 @@ impl Number {
             Self::Int32(n) => Some(i64::from(n)),
             Self::Int64(n) => Some(n),
             Self::Double(n) => whole_f64(n),
-            Self::Decimal(n) => {
-                let whole = decimal::to_i128(n)?;
-                let n64 = i64::try_from(whole).ok()?;
-                let back = decimal::sub(n, Decimal128::from_i64(n64));
-                decimal::is_zero(back).then_some(n64)
-            }
+            Self::Decimal(n) => decimal::whole_part(n).and_then(|(n, whole)| whole.then_some(n)),
+        }
+    }
+
+    /// The number without its fraction; none for what is not finite or beyond int64.
+    #[must_use]
+    pub fn truncated(self) -> Option<i64> {
+        match self {
+            Self::Int32(n) => Some(i64::from(n)),
+            Self::Int64(n) => Some(n),
+            Self::Double(n) => whole_f64(n.trunc()),
+            Self::Decimal(n) => decimal::whole_part(n).map(|(n, _)| n),
         }
     }
 
@@ -192,9 +198,44 @@ impl Number {
     }
 }
 
+/// Whether a value is the double or decimal NaN.
+#[inline]
+#[must_use]
+pub(crate) fn is_nan(value: JsonbRef<'_>) -> bool {
+    Number::of(value).is_some_and(Number::is_nan)
+}
+
+/// A value's number without its fraction; none for what is not a number, not finite, or beyond int64.
+#[must_use]
+pub(crate) fn truncated_i64(value: JsonbRef<'_>) -> Option<i64> {
+    Number::of(value).and_then(Number::truncated)
+}
+
+/// A value's number where it is a whole one that an int64 holds.
+#[inline]
+#[must_use]
+pub(crate) fn whole_i64(value: JsonbRef<'_>) -> Option<i64> {
+    Number::of(value).and_then(Number::as_whole)
+}
+
 /// The int64 that equals a double.
 #[must_use]
 pub fn whole_f64(n: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (n.trunc() == n && (-LIMIT..LIMIT).contains(&n)).then_some(n as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_at_the_end_of_int64_are_outside() {
+        const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+        assert_eq!(whole_f64(-INT64_END), Some(i64::MIN));
+        assert_eq!(whole_f64(INT64_END), None);
+        assert_eq!(Number::Double(f64::NAN).truncated(), None);
+        assert_eq!(Number::Double(-0.9).truncated(), Some(0));
+        assert_eq!(Number::Double(-0.9).as_whole(), None);
+    }
 }

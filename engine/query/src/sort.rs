@@ -279,7 +279,7 @@ fn direction(name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Direc
         let message = format!("Illegal key in $sort specification: {name}: {value:?}");
         return Err(QueryError::location(15974, message).at(place));
     }
-    match crate::filter::whole_i64(value) {
+    match crate::number::whole_i64(value) {
         Some(1) => Ok(Direction::Ascending),
         Some(-1) => Ok(Direction::Descending),
         _ => {

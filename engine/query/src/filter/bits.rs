@@ -1,7 +1,7 @@
 //! `$bitsAllSet $bitsAllClear $bitsAnySet $bitsAnyClear`: bits of a whole number, in two's complement without an end, or
 //! of binary data, whose first byte holds bits 0 to 7.
 
-use super::number::whole_i64;
+use crate::number::whole_i64;
 use crate::path_walk::Candidate;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Value};

@@ -4,7 +4,7 @@
 //! bracketing holds: values of another type never pass, but for missing, which is as null, and the two keys at the ends
 //! of the order. NaN is equal to NaN and in no range.
 
-use super::number::is_nan;
+use crate::number::is_nan;
 use crate::path_walk::Candidate;
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, Value, compare, compare_numbers, type_rank};
 use std::cmp::Ordering;

@@ -4,9 +4,9 @@
 //! int64, strings as bytes, everything else by its `sort_key`, which equal values share. Regular expressions among them
 //! are tried one by one.
 
-use super::number::whole_i64;
 use super::pattern::Pattern;
 use crate::byte_set::ByteSet;
+use crate::number::whole_i64;
 use crate::path_walk::Candidate;
 use hashbrown::HashSet;
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, sort_key};

@@ -1,6 +1,6 @@
 //! `$mod`: the whole part of a number, divided, leaves a remainder.
 
-use super::number::truncated_i64;
+use crate::number::truncated_i64;
 use crate::path_walk::Candidate;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::JsonbRef;

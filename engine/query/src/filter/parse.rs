@@ -110,7 +110,7 @@ impl<'c> Parser<'c> {
             "$sampleRate" => nodes.push(self.sample_rate(value, place)?),
             "$jsonSchema" => nodes.push(Node::Schema(Box::new(self.schema(value, place)?))),
             "$alwaysTrue" | "$alwaysFalse" => {
-                if super::number::whole_i64(value) != Some(1) {
+                if crate::number::whole_i64(value) != Some(1) {
                     return Err(QueryError::failed_to_parse(format!("{name} must be an integer value of 1")).at(place));
                 }
                 nodes.push(Node::Constant(name == "$alwaysTrue"));

@@ -8,10 +8,10 @@ use super::bits::{Bits, BitsOp};
 use super::comparison::{CompareOp, Comparison};
 use super::in_set::InSet;
 use super::modulo::Modulo;
-use super::number::whole_i64;
 use super::parse::Parser;
 use super::pattern::Pattern;
 use super::type_set::TypeSet;
+use crate::number::whole_i64;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
 

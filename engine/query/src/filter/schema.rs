@@ -4,11 +4,11 @@
 //! it is required. Allocates only for `uniqueItems`. Recursion is bounded by the nesting of the schema.
 
 use super::in_set::InSet;
-use super::number::{is_nan, whole_i64};
 use super::pattern::Pattern;
 use super::type_set::TypeSet;
 use crate::decimal;
 use crate::number::Number;
+use crate::number::{is_nan, whole_i64};
 use hashbrown::{HashMap, HashSet};
 use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef, Kind, ObjectRef, compare_numbers, sort_key};
 use std::cmp::Ordering;

@@ -3,10 +3,10 @@
 //! Keywords that belong together (`minimum` and `exclusiveMinimum`, `items` and `additionalItems`) make one rule.
 
 use super::in_set::InSet;
-use super::number::{truncated_i64, whole_i64};
 use super::parse::Parser;
 use super::schema::{Fields, Items, Others, Rule, Schema, json_type};
 use super::type_set::TypeSet;
+use crate::number::{truncated_i64, whole_i64};
 use crate::{Place, QueryError};
 use hashbrown::HashMap;
 use quarrydb_jsonb::{ArrayRef, JsonbRef, ObjectRef, compare_numbers, equal};

@@ -3,7 +3,7 @@
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind};
 
-use super::number::whole_i64;
+use crate::number::whole_i64;
 
 /// A set of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -6,8 +6,9 @@
 use super::tree::{Part, Slice, Tree};
 use super::{Mode, Projection};
 use crate::computed::Computed;
-use crate::filter::{is_truthy, truncated_i64};
+use crate::filter::is_truthy;
 use crate::limits::{NESTING_MAX, PATH_PARTS_MAX};
+use crate::number::truncated_i64;
 use crate::sort::check_path;
 use crate::{ParseContext, Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
