@@ -7,6 +7,8 @@ pub(crate) mod cursor;
 mod distinct;
 pub(crate) mod explain;
 pub(crate) mod find;
+mod look;
+mod parts;
 pub(crate) mod scan;
 mod select;
 pub(crate) mod sort;

@@ -7,7 +7,6 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quarrydb_index::RowSet;
@@ -17,18 +16,19 @@ use quarrydb_query::{Filter, QueryError, Sort};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use super::look::Look;
+use super::parts::{Part, PartColumns, Unseen, add_tail};
 use super::select::{Counted, Selection};
 use super::sort_columns;
 use crate::columns::Source;
 use crate::error::Result;
 use crate::ids::{RowId, Seq};
 use crate::mvcc::Snapshot;
-use crate::mvcc::version::{Address, Sealed, Version};
+use crate::mvcc::version::{Address, Version};
 use crate::options::{Deadline, Options};
 use crate::plan::{Prepared, Rows, Stage};
 use crate::segment::BlockBuf;
 use crate::tail::Tail;
-use crate::tail::chunks::Chunk;
 
 /// Row blocks in one morsel where all rows are wanted: about 256 KiB of documents.
 const MORSEL_BLOCKS: u32 = 32;
@@ -70,34 +70,6 @@ pub(crate) struct Scan {
     pub examined: AtomicU64,
 }
 
-/// A run of rows with what is known of them.
-#[derive(Debug)]
-pub(super) struct Part {
-    /// Counted as [`RowAt::source`].
-    source: u32,
-    /// Its first row in the source.
-    first: u32,
-    rows: u32,
-    columns: PartColumns,
-    unseen: Unseen,
-    selection: OnceLock<Selection>,
-}
-
-#[derive(Debug)]
-enum PartColumns {
-    Segment(Arc<Sealed>),
-    Chunk(Arc<Chunk>),
-    None,
-}
-
-/// Which rows of a part a snapshot does not see.
-#[derive(Debug)]
-enum Unseen {
-    /// To be found out from the segment.
-    OfSegment,
-    Known(Option<RoaringBitmap>),
-}
-
 /// A piece of a scan: rows of a part, counted in the part.
 #[derive(Clone, Debug)]
 pub(crate) struct Morsel {
@@ -116,8 +88,8 @@ impl Morsel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowAt {
     /// Segments first, then tails, from the oldest.
-    source: u32,
-    row: RowId,
+    pub(super) source: u32,
+    pub(super) row: RowId,
 }
 
 /// Whether a document matches. The deadline holds inside one document too: a filter may look at millions of values.
@@ -145,7 +117,7 @@ pub(crate) fn within<T>(
 }
 
 /// What is called with each row of a morsel.
-type Each<'e> = &'e mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>;
+pub(super) type Each<'e> = &'e mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<ControlFlow<()>>;
 
 impl Scan {
     /// A scan of a version.
@@ -458,148 +430,6 @@ impl Scan {
         match self.version.segments.get(at.source as usize) {
             Some(sealed) => Address::Segment(Arc::clone(sealed), at.row),
             None => Address::Tail(Arc::clone(self.tail(at.source)), at.row),
-        }
-    }
-}
-
-/// The parts of a tail: its chunks, and the rows behind them.
-fn add_tail(parts: &mut Vec<Part>, source: u32, tail: &Arc<Tail>, at: Seq, columns: bool) -> Result<()> {
-    let (seen, ended) = tail.seen(at);
-    let chunks = if columns { tail.chunks().cover(tail, seen)? } else { Vec::new() };
-    let unseen = |rows: &Range<u32>| {
-        let mut unseen: RoaringBitmap = ended.range(rows.clone()).map(|row| row - rows.start).collect();
-        unseen.insert_range(seen.clamp(rows.start, rows.end) - rows.start..rows.end - rows.start);
-        Unseen::Known((!unseen.is_empty()).then_some(unseen))
-    };
-    let mut covered = 0;
-    for chunk in chunks {
-        let rows = chunk.rows.clone();
-        if rows.start >= seen {
-            break;
-        }
-        covered = rows.end;
-        let unseen = unseen(&rows);
-        parts.push(Part::new(source, rows, PartColumns::Chunk(chunk), unseen));
-    }
-    if covered < seen {
-        let rows = covered..seen;
-        let unseen = unseen(&rows);
-        parts.push(Part::new(source, rows, PartColumns::None, unseen));
-    }
-    Ok(())
-}
-
-impl Part {
-    fn new(source: u32, rows: Range<u32>, columns: PartColumns, unseen: Unseen) -> Self {
-        let (first, rows) = (rows.start, rows.end - rows.start);
-        Self { source, first, rows, columns, unseen, selection: OnceLock::new() }
-    }
-}
-
-impl PartColumns {
-    fn ask<T>(&self, asks: impl FnOnce(Option<Source<'_>>) -> Result<T>) -> Result<T> {
-        match self {
-            Self::Segment(sealed) => asks(sealed.columns()?),
-            Self::Chunk(chunk) => asks(Some(chunk.source())),
-            Self::None => asks(None),
-        }
-    }
-}
-
-/// One look through a morsel.
-struct Look<'s> {
-    scan: &'s Scan,
-    part: &'s Part,
-    selection: &'s Selection,
-    exact: bool,
-    examined: u64,
-}
-
-impl Look<'_> {
-    /// One row that is seen.
-    fn row(&mut self, row: u32, document: JsonbRef<'_>, each: Each<'_>) -> Result<ControlFlow<()>> {
-        self.examined += 1;
-        let sure = self.exact
-            || match &self.selection.sure {
-                Rows::None => false,
-                Rows::All => true,
-                Rows::Some(set) => set.contains(quarrydb_index::RowId::at(row)),
-            };
-        if !sure && !matches(&self.scan.filter, document, self.scan.deadline)? {
-            return Ok(ControlFlow::Continue(()));
-        }
-        each(document, RowAt { source: self.part.source, row: RowId::from_raw(self.part.first + row) })
-    }
-
-    fn segment(
-        &mut self,
-        sealed: &Sealed,
-        rows: &Range<u32>,
-        buffer: &mut BlockBuf,
-        each: Each<'_>,
-    ) -> Result<ControlFlow<()>> {
-        let selection = self.selection;
-        let mut next = Wanted::new(&selection.rows, rows);
-        while let Some(first) = next.peek() {
-            let block = sealed.segment.block_of(RowId::from_raw(first))?;
-            let view = sealed.segment.read_block_into(block, buffer)?;
-            let (start, end) = (view.rows().start, view.rows().end);
-            while let Some(row) = next.peek().filter(|&row| row < end) {
-                next.advance();
-                let Some(bytes) = view.doc(row.wrapping_sub(start)) else {
-                    let what = "the ends of a block's rows are impossible";
-                    return Err(crate::Error::corrupt(sealed.segment.file_name(), 0, what));
-                };
-                if self.row(row, JsonbRef::from_valid(bytes), each)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn tail(&mut self, tail: &Tail, rows: &Range<u32>, each: Each<'_>) -> Result<ControlFlow<()>> {
-        let selection = self.selection;
-        let mut next = Wanted::new(&selection.rows, rows);
-        while let Some(row) = next.peek() {
-            next.advance();
-            let Some(document) = tail.view(RowId::from_raw(self.part.first + row)) else { continue };
-            if self.row(row, document, each)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Rows of a range that are wanted, in order.
-enum Wanted<'r> {
-    Range(Range<u32>),
-    Set(std::iter::Peekable<roaring::bitmap::Iter<'r>>, u32),
-}
-
-impl<'r> Wanted<'r> {
-    fn new(wanted: &'r Rows, rows: &Range<u32>) -> Self {
-        match wanted {
-            Rows::None => Self::Range(0..0),
-            Rows::All => Self::Range(rows.clone()),
-            Rows::Some(set) => Self::Set(set.bitmap().range(rows.clone()).peekable(), rows.end),
-        }
-    }
-
-    fn peek(&mut self) -> Option<u32> {
-        match self {
-            Self::Range(range) => (range.start < range.end).then_some(range.start),
-            Self::Set(iter, end) => iter.peek().copied().filter(|row| row < end),
-        }
-    }
-
-    fn advance(&mut self) {
-        match self {
-            Self::Range(range) => range.start += 1,
-            Self::Set(iter, _) => {
-                iter.next();
-            }
         }
     }
 }
