@@ -231,6 +231,9 @@ impl Database {
         if let Some(error) = core.group.poisoned() {
             return WriterState::Poisoned(error.to_string());
         }
+        if let Some(message) = core.group.log().refused() {
+            return WriterState::Stalled(message);
+        }
         match &*core.sealing.trouble.lock() {
             Some((_, message)) => WriterState::Stalled(message.clone()),
             None => WriterState::Writable,

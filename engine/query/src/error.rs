@@ -3,6 +3,7 @@
 //! Given by every parser of this crate and by the few evaluations that can fail. It never knows HTTP. Next: `place.rs`.
 
 use crate::place::Place;
+use quarrydb_jsonb::JsonbRef;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -117,3 +118,38 @@ impl fmt::Debug for QueryError {
 }
 
 impl std::error::Error for QueryError {}
+
+/// A value within a message, as JSON; long ones are cut.
+pub(crate) fn shown(value: JsonbRef<'_>) -> String {
+    const SHOWN_CHARS_MAX: usize = 120;
+    // What prints longer than a message may be is not printed whole first.
+    if value.as_bytes().len() > 64 * SHOWN_CHARS_MAX {
+        return format!("a value of type {}", value.kind().alias());
+    }
+    let mut text = Vec::new();
+    quarrydb_jsonb::print(value, quarrydb_jsonb::Style::Relaxed, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_as_json_and_cut() {
+        for (json, expected) in [
+            (r#""up""#.to_owned(), r#""up""#.to_owned()),
+            ("-1".to_owned(), "-1".to_owned()),
+            (r#"{"a": [1, 2.5]}"#.to_owned(), r#"{"a":[1,2.5]}"#.to_owned()),
+            (format!("\"{}\"", "\u{e9}".repeat(200)), format!("\"{}...", "\u{e9}".repeat(119))),
+            (format!("\"{}\"", "x".repeat(9000)), "a value of type string".to_owned()),
+        ] {
+            let value = quarrydb_jsonb::parse(json.as_bytes()).expect("JSON");
+            assert_eq!(shown(value.view()), expected);
+        }
+    }
+}

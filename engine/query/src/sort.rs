@@ -4,6 +4,7 @@
 //! is as null. An array counts with its smallest element where ascending and with its largest where descending; an empty
 //! one comes before null. Of several paths through one array, all take the same element. Ties are the caller's to break.
 
+use crate::error::shown;
 use crate::expr::Budget;
 use crate::limits::SORT_FIELDS_MAX;
 use crate::meter::Meter;
@@ -276,7 +277,7 @@ fn direction(name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<Direc
         return Err(QueryError::unknown_operator(message).at(place));
     }
     if !value.kind().is_number() {
-        let message = format!("Illegal key in $sort specification: {name}: {value:?}");
+        let message = format!("Illegal key in $sort specification: {name}: {}", shown(value));
         return Err(QueryError::location(15974, message).at(place));
     }
     match crate::number::whole_i64(value) {

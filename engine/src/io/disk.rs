@@ -78,7 +78,7 @@ impl Storage for DiskStorage {
             if e.kind() == io::ErrorKind::AlreadyExists {
                 Error::new(ErrorKind::Exists, format!("{name} exists already in {}", self.path.display()))
             } else {
-                Error::io(name, "cannot create", e)
+                refused_file(&path, "cannot create", e)
             }
         })?;
         if let Err(e) = fill(&file, len) {
@@ -93,7 +93,7 @@ impl Storage for DiskStorage {
             if e.kind() == io::ErrorKind::NotFound {
                 Error::new(ErrorKind::NotFound, format!("{name} is missing in {}", self.path.display())).with_source(e)
             } else {
-                Error::io(name, "cannot open", e)
+                refused_file(&self.path.join(name), "cannot open", e)
             }
         })?;
         Ok(Arc::new(DiskFile::new(name, file)))
@@ -275,25 +275,44 @@ fn make_directory(path: &Path) -> Result<()> {
 
 /// An error a person can act on: the path, who we are, whose the directory is, what to do.
 fn refused(path: &Path, doing: &str, e: io::Error) -> Error {
-    let shown = path.display();
-    if !matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {
-        return Error::io(&format!("directory {shown}"), doing, e);
+    if is_refusal(&e) {
+        return refusal(path, &format!("{doing} directory"), e);
     }
+    Error::io(&format!("directory {}", path.display()), doing, e)
+}
+
+/// The same of a file in the directory; of other errors its name is enough.
+fn refused_file(path: &Path, doing: &str, e: io::Error) -> Error {
+    if is_refusal(&e) {
+        return refusal(path, &format!("{doing} file"), e);
+    }
+    Error::io(&path.file_name().unwrap_or_default().to_string_lossy(), doing, e)
+}
+
+fn is_refusal(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn refusal(path: &Path, doing: &str, e: io::Error) -> Error {
+    let shown = path.display();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     // The nearest thing above that exists is whose permissions stand in the way.
     let owner = path.ancestors().find_map(|p| {
         let p = if p.as_os_str().is_empty() { Path::new(".") } else { p };
         fs::metadata(p).ok().map(|m| (p.to_owned(), m))
     });
-    let found = owner.map_or_else(String::new, |(p, m)| {
-        format!("; {} belongs to {}:{} with mode {:o}", p.display(), m.uid(), m.gid(), m.mode() & 0o7777)
-    });
-    let hint = if e.kind() == io::ErrorKind::ReadOnlyFilesystem {
-        "the file system is mounted read-only: mount it for writing or choose another directory".to_owned()
-    } else {
-        format!("run `chown -R {uid}:{gid} {shown}`, or run as the owner, or choose another directory")
-    };
-    let message = format!("{doing} directory {shown}: {e}; this process runs as {uid}:{gid}{found}; {hint}");
+    let mut found = String::new();
+    let mut hint = format!("run `chown -R {uid}:{gid} {shown}`, or run as the owner, or choose another directory");
+    if let Some((p, m)) = owner {
+        found = format!("; {} belongs to {}:{} with mode {:o}", p.display(), m.uid(), m.gid(), m.mode() & 0o7777);
+        if p == path && m.uid() == uid {
+            hint = format!("run `chmod -R u+rwX {shown}`");
+        }
+    }
+    if e.kind() == io::ErrorKind::ReadOnlyFilesystem {
+        "the file system is mounted read-only: mount it for writing or choose another directory".clone_into(&mut hint);
+    }
+    let message = format!("{doing} {shown}: {e}; this process runs as {uid}:{gid}{found}; {hint}");
     Error::new(ErrorKind::Io, message).with_source(e)
 }
 

@@ -113,6 +113,21 @@ fn a_directory_that_cannot_be_made_is_named_with_its_owners() {
 }
 
 #[test]
+fn a_file_that_may_not_be_read_is_named_with_the_remedy() {
+    let dir = scratch();
+    let file = dir.path().join("0001.qseg");
+    fs::write(&file, "").unwrap();
+    let shown = file.display().to_string();
+    let error = refused_file(&file, "cannot open", io::ErrorKind::PermissionDenied.into());
+    assert!(error.message().starts_with(&format!("cannot open file {shown}: ")), "{error}");
+    assert!(error.message().ends_with(&format!("chmod -R u+rwX {shown}`")), "ours, so its mode is wrong: {error}");
+    let error = refused_file(&file, "cannot open", io::ErrorKind::ReadOnlyFilesystem.into());
+    assert!(error.message().contains("mounted read-only"), "{error}");
+    let error = refused_file(&file, "cannot open", io::ErrorKind::Interrupted.into());
+    assert!(error.message().starts_with("cannot open 0001.qseg: "), "{error}");
+}
+
+#[test]
 fn a_place_holds_something_or_not_or_cannot_be_looked_into() {
     let dir = scratch();
     assert!(!holds_something(dir.path()).unwrap());

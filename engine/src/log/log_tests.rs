@@ -165,6 +165,7 @@ fn a_full_disk_refuses_in_reserve_and_room_that_comes_back_is_used() {
         log.sync().unwrap();
     };
     assert_eq!(error.kind(), ErrorKind::OutOfDiskSpace);
+    assert_eq!(log.refused().as_deref(), Some(error.message()));
     let before = image(&memory);
     for _ in 0..3 {
         assert_eq!(append(&log, seq).unwrap_err().kind(), ErrorKind::OutOfDiskSpace);
@@ -176,6 +177,7 @@ fn a_full_disk_refuses_in_reserve_and_room_that_comes_back_is_used() {
     let files = log.files();
     log.release(files[0].id).unwrap();
     append(&log, seq).unwrap();
+    assert_eq!(log.refused(), None);
     faulty.set(Faults::default());
     for next in seq + 1..=seq + 200 {
         append(&log, next).unwrap();
@@ -209,6 +211,21 @@ fn a_log_opens_on_a_full_disk_again_and_again() {
     (seq..seq + 50).for_each(|seq| append(&log, seq).unwrap());
     log.close().unwrap();
     assert_eq!(read(&memory, NO_FLOOR).unwrap().0, seqs(1..=seq + 49));
+}
+
+/// Whoever prepares files finds out that there is room again, also where no writer comes to ask.
+#[test]
+fn room_that_comes_back_is_noticed_without_a_commit() {
+    let memory = MemoryStorage::new();
+    let faulty = FaultyStorage::new(Arc::new(memory), 1);
+    let log = Log::open(Arc::new(faulty.clone()), options(), LogEnd::default()).unwrap();
+    faulty.set(Faults { byte_budget: Some(0), ..Faults::default() });
+    // More than a file has, though hardly anything is written yet.
+    assert_eq!(log.reserve(1 << 20).unwrap_err().kind(), ErrorKind::OutOfDiskSpace);
+    assert!(log.wants_next() && log.prepare_next().is_err() && log.refused().is_some());
+    faulty.set(Faults::default());
+    assert!(log.wants_next() && log.prepare_next().is_ok());
+    assert_eq!((log.refused(), log.wants_next()), (None, false));
 }
 
 /// Starting without writing leaves no trail of files.

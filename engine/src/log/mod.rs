@@ -20,6 +20,7 @@ mod queue;
 mod reader;
 mod record;
 mod recover;
+mod room;
 mod salvage;
 mod state;
 mod stats;

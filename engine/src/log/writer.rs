@@ -11,6 +11,7 @@ use super::file::{BLOCK_BYTES, FileHeader, OpenFile};
 use super::pool::Pool;
 use super::queue::{Queue, Run};
 use super::record::{KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload, record_bytes};
+use super::room::Room;
 use super::state::{Finished, SLACK_BYTES, State};
 use super::stats::{Counters, LogStats};
 use super::{LogEnd, LogFileInfo, LogOptions};
@@ -47,6 +48,7 @@ pub struct Log {
     /// The file in use on disk: its header is durable. `state` may be further.
     begun: AtomicU64,
     poison: OnceLock<String>,
+    room: Room,
     counters: Counters,
 }
 
@@ -122,6 +124,7 @@ impl Log {
             durable: AtomicU64::new(end.last_seq.get()),
             begun: AtomicU64::new(begun),
             poison: OnceLock::new(),
+            room: Room::default(),
             counters,
         })
     }
@@ -138,7 +141,12 @@ impl Log {
             let message = format!("a commit of {payload_len} bytes is above the limit of {PAYLOAD_BYTES_MAX}");
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
-        let need = record_bytes(payload_len);
+        let found = self.find_room(record_bytes(payload_len));
+        self.room.note(&found);
+        found
+    }
+
+    fn find_room(&self, need: u64) -> Result<()> {
         if self.state.lock().reserve(need) {
             return Ok(());
         }
@@ -161,11 +169,19 @@ impl Log {
         Ok(())
     }
 
-    /// Whether `prepare_next` has something to do: the current file is a quarter full and none is ready behind it.
+    /// Why there was no room for the last commit that asked for it, until there is.
+    #[must_use]
+    pub fn refused(&self) -> Option<String> {
+        self.room.refused()
+    }
+
+    /// Whether `prepare_next` has something to do: none is ready behind the current file, and that is a quarter full or a
+    /// commit has found no room.
     #[must_use]
     pub fn wants_next(&self) -> bool {
         let state = self.state.lock();
-        state.next.is_none() && state.offset > state.current.len / 4
+        let is_due = state.offset > state.current.len / 4 || self.room.is_refused();
+        state.next.is_none() && is_due
     }
 
     /// Makes the next file ready if that is due, so that no commit has to wait for it. For a background thread.
@@ -180,6 +196,7 @@ impl Log {
         }
         let next = self.obtain(&mut pool, 0)?;
         self.state.lock().next = Some(Arc::new(next));
+        self.room.note(&Ok(()));
         Ok(())
     }
 

@@ -25,7 +25,7 @@ const BUSY_TICK: Duration = Duration::from_millis(2);
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 /// In `commit` durability, how soon a write that did not wait for stable storage gets there.
 const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
-/// How long the sealer waits before it tries again after a failure, or looks around unasked.
+/// How long a thread waits before it tries again after a failure, and the sealer before it looks around unasked.
 const RETRY: Duration = Duration::from_millis(250);
 /// How often the compactor looks around, and how long it waits after a failure: it may be a full disk.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
@@ -188,7 +188,9 @@ fn preparer(core: &Core, stopping: &AtomicBool) {
         last = applied;
         if core.group.log().wants_next() {
             // Not having it ready costs time only; a full disk is told to the writer that needs the room.
-            let _ = core.group.log().prepare_next();
+            if core.group.log().prepare_next().is_err() {
+                std::thread::sleep(RETRY);
+            }
         }
         let begun = core.group.log().stats().files;
         if begun != files {

@@ -1,6 +1,7 @@
 //! `$bitsAllSet $bitsAllClear $bitsAnySet $bitsAnyClear`: bits of a whole number, in two's complement without an end, or
 //! of binary data, whose first byte holds bits 0 to 7.
 
+use crate::error::shown;
 use crate::number::whole_i64;
 use crate::path_walk::Candidate;
 use crate::{Place, QueryError};
@@ -82,14 +83,14 @@ fn set_bits(bytes: &[u8]) -> Vec<u32> {
 
 fn mask(name: &str, value: JsonbRef<'_>, place: &Place<'_>) -> Result<i64, QueryError> {
     let wrong =
-        |wanted: &str| QueryError::failed_to_parse(format!("Expected {wanted} in: {name}: {value:?}")).at(place);
+        |wanted: &str| QueryError::failed_to_parse(format!("Expected {wanted} in: {name}: {}", shown(value))).at(place);
     let mask = whole_i64(value).ok_or_else(|| wrong("an integer of at most 64 bits"))?;
     if mask < 0 { Err(wrong("a non-negative number")) } else { Ok(mask) }
 }
 
 fn position(value: JsonbRef<'_>, place: &Place<'_>) -> Result<u32, QueryError> {
     let wrong = |wanted: &str| {
-        let message = format!("Failed to parse bit position. Expected {wanted} in: {value:?}");
+        let message = format!("Failed to parse bit position. Expected {wanted} in: {}", shown(value));
         QueryError::bad_value(message).at(place)
     };
     if !value.kind().is_number() {

@@ -11,6 +11,7 @@ use super::modulo::Modulo;
 use super::parse::Parser;
 use super::pattern::Pattern;
 use super::type_set::TypeSet;
+use crate::error::shown;
 use crate::number::whole_i64;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
@@ -280,7 +281,7 @@ fn size(value: JsonbRef<'_>, place: &Place<'_>) -> Result<u64, QueryError> {
         None if value.kind().is_number() => "an integer",
         None => "a number",
     };
-    let message = format!("Failed to parse $size. Expected {wanted} in: $size: {value:?}");
+    let message = format!("Failed to parse $size. Expected {wanted} in: $size: {}", shown(value));
     Err(QueryError::bad_value(message).at(place))
 }
 

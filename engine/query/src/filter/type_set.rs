@@ -1,5 +1,6 @@
 //! `$type`: a set of types, by MongoDB's names and numbers.
 
+use crate::error::shown;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind};
 
@@ -87,7 +88,7 @@ impl TypeSet {
         if ABSENT_TYPES.iter().any(|(_, n)| Some(*n) == code) {
             return Ok(Self::default());
         }
-        Err(QueryError::bad_value(format!("Invalid numerical type code: {value:?}")).at(place))
+        Err(QueryError::bad_value(format!("Invalid numerical type code: {}", shown(value))).at(place))
     }
 
     /// The types of a name; `number` is all four.
