@@ -7,6 +7,8 @@ use quarrydb_query::ParseContext;
 use quarrydb_query::expr::{Budget, Expression, operator_names};
 
 mod expression_tables;
+#[path = "support/type_values.rs"]
+mod type_values;
 
 /// Enough for every row, and soon spent by those that have no end.
 const BUDGET: Budget<'static> = Budget { bytes: 100 << 20, steps: 1 << 20, go_on: None };

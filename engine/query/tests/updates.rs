@@ -5,6 +5,8 @@
 use quarrydb_jsonb::{JsonbBuf, Style, parse, print};
 use quarrydb_query::{ApplyContext, Filter, ParseContext, QueryError, Update};
 
+#[path = "support/type_values.rs"]
+mod type_values;
 mod update_tables;
 
 const NOW_MS: i64 = 1_767_323_045_678;

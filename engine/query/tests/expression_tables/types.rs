@@ -5,34 +5,10 @@
 //! missing give, and the error of all other types.
 
 use crate::outcome;
+use crate::type_values::{ARRAY, INTEGERS, NUMBERS, OBJECT, VALUES};
 
-/// A value of each type.
-const VALUES: [(&str, &str); 17] = [
-    ("double", "2.0"),
-    ("string", r#""text""#),
-    ("object", r#"{"k": 1}"#),
-    ("array", "[1, 2]"),
-    ("binData", r#"{"$binary": {"base64": "AQI=", "subType": "00"}}"#),
-    ("objectId", r#"{"$oid": "5ab9c3da31c2ab715d421285"}"#),
-    ("bool", "true"),
-    ("date", r#"{"$date": "2026-01-02T03:04:05Z"}"#),
-    ("null", "null"),
-    ("regex", r#"{"$regularExpression": {"pattern": "x", "options": ""}}"#),
-    ("int", "2"),
-    ("timestamp", r#"{"$timestamp": {"t": 7, "i": 2}}"#),
-    ("long", r#"{"$numberLong": "2"}"#),
-    ("decimal", r#"{"$numberDecimal": "2"}"#),
-    ("minKey", r#"{"$minKey": 1}"#),
-    ("maxKey", r#"{"$maxKey": 1}"#),
-    ("missing", ""),
-];
-
-const NUMBERS: &[&str] = &["double", "int", "long", "decimal"];
 const WHOLE: &[&str] = NUMBERS;
-const INTEGERS: &[&str] = &["int", "long"];
 const STRING: &[&str] = &["string"];
-const ARRAY: &[&str] = &["array"];
-const OBJECT: &[&str] = &["object"];
 const DATES: &[&str] = &["date", "objectId", "timestamp"];
 const TEXTUAL: &[&str] = &["string", "double", "int", "long", "decimal", "date"];
 
@@ -199,7 +175,7 @@ fn every_operator_takes_its_types_and_refuses_the_others() {
     let mut wrong = Vec::new();
     let mut asked = 0;
     for (template, taken, null, code) in ROWS {
-        for (kind, value) in VALUES {
+        for (kind, value) in VALUES.into_iter().chain([("missing", "")]) {
             let document = if value.is_empty() { "{}".to_owned() } else { format!(r#"{{"v": {value}}}"#) };
             let found = outcome(&template.replace('@', "v"), &document);
             let nullish = matches!(kind, "null" | "missing");

@@ -1,31 +1,9 @@
 //! Every update operator on every type of stored value: what it takes, and the error of the others.
 
+use crate::type_values::{ARRAY, INTEGERS, NUMBERS, OBJECT, VALUES};
 use crate::{json, parse_update, shown};
 use quarrydb_query::{ApplyContext, Filter};
 
-const VALUES: [(&str, &str); 16] = [
-    ("double", "2.5"),
-    ("string", r#""text""#),
-    ("object", r#"{"k": 1}"#),
-    ("array", "[1, 2]"),
-    ("binData", r#"{"$binary": {"base64": "AQI=", "subType": "00"}}"#),
-    ("objectId", r#"{"$oid": "5ab9c3da31c2ab715d421285"}"#),
-    ("bool", "true"),
-    ("date", r#"{"$date": "2026-01-02T03:04:05Z"}"#),
-    ("null", "null"),
-    ("regex", r#"{"$regularExpression": {"pattern": "x", "options": ""}}"#),
-    ("int", "2"),
-    ("timestamp", r#"{"$timestamp": {"t": 7, "i": 2}}"#),
-    ("long", r#"{"$numberLong": "2"}"#),
-    ("decimal", r#"{"$numberDecimal": "2"}"#),
-    ("minKey", r#"{"$minKey": 1}"#),
-    ("maxKey", r#"{"$maxKey": 1}"#),
-];
-
-const NUMBERS: &[&str] = &["double", "int", "long", "decimal"];
-const INTEGERS: &[&str] = &["int", "long"];
-const ARRAY: &[&str] = &["array"];
-const OBJECT: &[&str] = &["object"];
 const ALL: &[&str] = &[];
 
 /// An update of the field `v`, the types of `v` that it takes (none listed: all), and the error of the others.
