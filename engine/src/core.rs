@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::budget::Budget;
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Clock, Storage};
-use crate::limits::UNSEALED_BYTES_MAX;
 use crate::maintain::pace::Compacting;
 use crate::manifest::{Manifest, ManifestStore};
 use crate::mvcc::{Snapshot, Snapshots, Watermarks};
@@ -32,6 +32,8 @@ pub(crate) struct Core {
     pub group: Arc<Group>,
     pub snapshots: Arc<Snapshots>,
     pub cache: Arc<BlockCache>,
+    /// What queries hold.
+    pub queries: Arc<Budget>,
     pub ids: Arc<ObjectIds>,
     /// Changed by seals, by the end of a compaction and by the clean close, one at a time.
     pub manifest: Mutex<(ManifestStore, Manifest)>,
@@ -91,7 +93,9 @@ impl Core {
                 return Err(error);
             }
             // Where nobody seals in the background the caller does, and must not be kept from it.
-            if self.sealing.waiting_bytes.load(Ordering::Relaxed) <= UNSEALED_BYTES_MAX || !self.options.background {
+            if self.sealing.waiting_bytes.load(Ordering::Relaxed) <= self.options.unsealed_bytes_max
+                || !self.options.background
+            {
                 return Ok(());
             }
             Deadline::check(write.deadline)?;

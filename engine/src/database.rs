@@ -93,6 +93,16 @@ pub struct EngineStats {
     pub segments: u64,
     /// Bytes of documents in memory that wait for their seal.
     pub unsealed_bytes: u64,
+    /// The most that tails waiting for their seal may hold before writers wait.
+    pub unsealed_bytes_max: u64,
+    /// What queries hold in memory.
+    pub query_bytes: u64,
+    /// The most that they may, together.
+    pub query_bytes_max: u64,
+    /// What unpacked blocks hold in memory.
+    pub cache_bytes: u64,
+    /// The most that they may.
+    pub cache_bytes_max: u64,
     /// Documents that queries looked at.
     pub documents_examined: u64,
     /// Finds begun.
@@ -218,6 +228,11 @@ impl Database {
             compaction_trouble: core.compaction.trouble(),
             segments: versions.iter().map(|v| v.segments.len() as u64).sum(),
             unsealed_bytes: versions.iter().flat_map(|v| v.tails()).map(|t| t.bytes() as u64).sum(),
+            unsealed_bytes_max: core.options.unsealed_bytes_max as u64,
+            query_bytes: core.queries.held() as u64,
+            query_bytes_max: core.queries.max() as u64,
+            cache_bytes: core.cache.bytes(),
+            cache_bytes_max: core.options.cache_bytes as u64,
             documents_examined: count(&core.counters.documents_examined),
             cursors_opened: count(&core.counters.cursors_opened),
             cursors_cancelled: count(&core.counters.cursors_cancelled),

@@ -26,6 +26,8 @@ pub enum ErrorKind {
     TimedOut,
     /// The caller is gone or asked to stop.
     Cancelled,
+    /// Too much is asked at once; try again in a moment.
+    Busy,
     /// The disk is full: reads go on, writes resume when there is room.
     OutOfDiskSpace,
     /// Bytes on disk are not what was written. The message names file and offset.
@@ -75,6 +77,7 @@ impl Error {
             ErrorKind::LimitExceeded => ("ExceededMemoryLimit", Some(146)),
             ErrorKind::TimedOut => ("MaxTimeMSExpired", Some(50)),
             ErrorKind::Cancelled => ("Interrupted", Some(11601)),
+            ErrorKind::Busy => ("TooManyRequests", None),
             ErrorKind::OutOfDiskSpace => ("OutOfDiskSpace", Some(14031)),
             ErrorKind::NotImplemented => ("NotImplemented", Some(238)),
             ErrorKind::ShuttingDown => ("ShuttingDown", Some(91)),

@@ -33,6 +33,7 @@
 //! through the files stands in `docs/architecture.md`.
 
 mod batch;
+pub mod budget;
 mod catalog;
 mod collection;
 mod columns;

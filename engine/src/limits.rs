@@ -22,7 +22,5 @@ pub const DEADLINE_CHECK_ROWS: usize = 256;
 pub const SORT_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The most memory that the values of one `distinct` take; an answer is one document, of at most 16 MiB.
 pub const DISTINCT_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
-/// Tails that wait for their seal, over the whole database, in bytes: beyond it writers wait.
-pub const UNSEALED_BYTES_MAX: usize = 384 * 1024 * 1024;
 
 const _: () = assert!(DOCUMENT_BYTES_MAX * 4 < COMMIT_BYTES_MAX);

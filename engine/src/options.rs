@@ -29,7 +29,12 @@ pub struct Options {
     pub log_file_bytes: u64,
     /// Log kept for tails that are not sealed yet; beyond it small tails are sealed too. Default: 256 MiB.
     pub log_bytes_max: u64,
-    /// Decompressed row blocks kept in memory. Default: 5 % of 8 GiB, at most 128 MiB.
+    /// Tails that wait for their seal, over the whole database, in bytes: beyond it writers wait. Default: 384 MiB.
+    pub unsealed_bytes_max: usize,
+    /// What all queries together may hold in memory, beyond it they are refused as `Busy`: keys of sorts, values of
+    /// `distinct`, new documents of an update of many, pieces of answers on their way. Default: 512 MiB.
+    pub query_bytes_max: usize,
+    /// Decompressed row blocks kept in memory. Default: 128 MiB.
     pub cache_bytes: usize,
     /// Whether columns are made and asked. Off only in tests, which hold the answers with columns to those without.
     pub columns: bool,
@@ -46,9 +51,35 @@ impl Default for Options {
             segment_rows_max: ROWS_MAX,
             log_file_bytes: 64 << 20,
             log_bytes_max: 256 << 20,
+            unsealed_bytes_max: 384 << 20,
+            query_bytes_max: 512 << 20,
             cache_bytes: 128 << 20,
             columns: true,
             background: true,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults for a process that may have `bytes` of memory: a tenth for documents that are not in segments yet,
+    /// a tenth for queries, a twentieth for unpacked blocks, none above its default. The rest is the page cache's.
+    #[must_use]
+    pub fn for_memory(bytes: u64) -> Self {
+        let default = Self::default();
+        let part = |part: u64, least: usize, most: usize| {
+            usize::try_from(bytes / part).unwrap_or(usize::MAX).clamp(least, most)
+        };
+        let tails = part(10, 16 << 20, default.unsealed_bytes_max);
+        // What tails hold stands in the log too, so a bound on the log bounds the tails of many collections.
+        let log_bytes_max = default.log_bytes_max.min(tails as u64);
+        Self {
+            unsealed_bytes_max: tails,
+            tail_bytes_max: default.tail_bytes_max.min(tails / 4),
+            log_bytes_max,
+            log_file_bytes: default.log_file_bytes.min(log_bytes_max / 4),
+            query_bytes_max: part(10, 16 << 20, usize::MAX),
+            cache_bytes: part(20, 1 << 20, default.cache_bytes),
+            ..default
         }
     }
 }
@@ -82,6 +113,30 @@ impl Deadline {
                 "the operation exceeded its time limit (maxTimeMS); nothing was changed by it",
             )),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_follow_the_memory_and_stay_within_their_defaults() {
+        let mib = |bytes: usize| bytes >> 20;
+        let large = Options::for_memory(64 << 30);
+        assert_eq!([mib(large.unsealed_bytes_max), mib(large.tail_bytes_max), mib(large.cache_bytes)], [384, 64, 128]);
+        assert_eq!((large.log_bytes_max >> 20, large.log_file_bytes >> 20), (256, 64));
+        assert_eq!(mib(large.query_bytes_max), 6553);
+        let small = Options::for_memory(1 << 30);
+        assert_eq!([mib(small.unsealed_bytes_max), mib(small.tail_bytes_max), mib(small.cache_bytes)], [102, 25, 51]);
+        assert_eq!((small.log_bytes_max >> 20, small.log_file_bytes >> 20), (102, 25));
+        for bytes in [0, 1, 100 << 20, 1 << 30, u64::MAX] {
+            let options = Options::for_memory(bytes);
+            let tails = options.unsealed_bytes_max as u64;
+            assert!(tails <= (bytes / 10).max(16 << 20) && options.tail_bytes_max >= 4 << 20);
+            assert!(options.cache_bytes as u64 <= (bytes / 20).max(1 << 20));
+            assert!(options.log_file_bytes >= 4 << 20);
         }
     }
 }

@@ -42,6 +42,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("manifest", 3),
     ("log", 3),
     ("io", 4),
+    ("budget", 5),
     ("object_id", 5),
     ("ids", 5),
     ("error", 5),

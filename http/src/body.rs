@@ -11,9 +11,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
+use quarrydb::budget::Reservation;
 use tokio::time::Instant;
 
-use crate::budget::Reservation;
 use crate::error::{ApiError, Result};
 use crate::metrics;
 use crate::negotiate::{self, Coding, Takes};
@@ -227,7 +227,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::budget::Budget;
+    use quarrydb::budget::Budget;
 
     fn unpacked(coding: Coding, packed: &[u8], max: usize) -> Result<Vec<u8>> {
         unpack(coding, packed, max, &mut Budget::new(64 << 20).reserve(0).unwrap())

@@ -49,6 +49,9 @@ pub(crate) struct ServeArgs {
     /// All bodies being received or held at once; above it 429 [default: a tenth of the memory].
     #[arg(long, env = "QUARRYDB_MAX_BODIES", value_parser = size, value_name = "SIZE")]
     pub(crate) max_bodies: Option<usize>,
+    /// What the process may take; its budgets are parts of it [default: the container's limit, else the machine's memory].
+    #[arg(long, env = "QUARRYDB_MEMORY", value_parser = size, value_name = "SIZE")]
+    pub(crate) memory: Option<usize>,
     /// Open connections; above it 503.
     #[arg(long, env = "QUARRYDB_MAX_CONNECTIONS", default_value_t = 10_000, value_name = "N")]
     pub(crate) max_connections: usize,

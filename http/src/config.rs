@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) durability: quarrydb::Durability,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_bodies_bytes: usize,
+    /// What this process may have.
+    pub(crate) memory_bytes: u64,
     pub(crate) max_connections: usize,
     pub(crate) access_keys: Option<PathBuf>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
@@ -69,12 +71,17 @@ impl Settings {
         if args.max_body == 0 || args.max_connections == 0 {
             return Err("--max-body and --max-connections must be above 0".to_owned());
         }
+        let memory_bytes = args.memory.map_or_else(memory::limit_bytes, |bytes| bytes as u64);
         let settings = Self {
             data: args.data,
             listen,
             durability,
             max_body_bytes: args.max_body,
-            max_bodies_bytes: args.max_bodies.unwrap_or_else(|| memory::bodies_bytes(args.max_body)).max(args.max_body),
+            max_bodies_bytes: args
+                .max_bodies
+                .unwrap_or_else(|| memory::bodies_bytes(memory_bytes, args.max_body))
+                .max(args.max_body),
+            memory_bytes,
             max_connections: args.max_connections,
             access_keys: args.access_keys,
             tls: args.tls_cert.zip(args.tls_key),

@@ -266,6 +266,7 @@ impl From<quarrydb::Error> for ApiError {
             ErrorKind::DuplicateKey | ErrorKind::Exists | ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::LimitExceeded => StatusCode::BAD_REQUEST,
             ErrorKind::TimedOut => StatusCode::REQUEST_TIMEOUT,
+            ErrorKind::Busy => return Self::too_many_requests(e.message()),
             ErrorKind::OutOfDiskSpace => StatusCode::INSUFFICIENT_STORAGE,
             ErrorKind::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             ErrorKind::ShuttingDown => return Self::unavailable("ShuttingDown", e.message()),

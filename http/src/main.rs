@@ -6,7 +6,6 @@
 mod access;
 mod answer;
 mod body;
-mod budget;
 mod cli;
 mod commands;
 mod config;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use quarrydb::{Database, Durability, Pending};
 
 use crate::access::{AccessKeys, Failures};
-use crate::budget::Budget;
 use crate::config::Settings;
 use crate::error::{ApiError, Result};
 use crate::metrics::Metrics;
+use quarrydb::budget::Budget;
 
 /// How exact the clock of connections is.
 const TICK: Duration = Duration::from_millis(50);

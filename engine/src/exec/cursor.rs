@@ -13,6 +13,7 @@ use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
 use quarrydb_query::Projection;
 
 use super::scan::{Morsel, RowAt, Scan, within};
+use crate::budget::{self, Reservation};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mvcc::version::StoredDocument;
@@ -23,6 +24,8 @@ use crate::segment::BlockBuf;
 const PIECE_ROWS: usize = 256;
 /// A piece of output is handed on at about this size.
 const CHUNK_BYTES: usize = 256 * 1024;
+/// What a piece takes.
+const PIECE_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// A scan of no more rows than this is done in place.
 const CHEAP_ROWS: u64 = 256;
 
@@ -69,6 +72,8 @@ pub struct Cursor {
     wanted: Wanted,
     rows: Rows,
     ready: VecDeque<Document>,
+    /// Memory for the pieces in flight, where there may be many.
+    room: Option<Reservation>,
 }
 
 #[derive(Debug)]
@@ -89,18 +94,28 @@ pub type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, u64) -> ControlFlow<()>;
 
 impl Cursor {
     pub(crate) fn of_point(core: &Arc<Core>, found: Option<StoredDocument>, wanted: Wanted) -> Self {
-        Self { core: Arc::clone(core), wanted, rows: Rows::Point(found), ready: VecDeque::new() }
+        Self { core: Arc::clone(core), wanted, rows: Rows::Point(found), ready: VecDeque::new(), room: None }
     }
 
     pub(crate) fn of_scan(core: &Arc<Core>, scan: Scan, wanted: Wanted, skip: u64, limit: Option<u64>) -> Result<Self> {
         let morsels = scan.morsels()?.into();
         let rows = Rows::Scan { scan, morsels, skip, limit };
-        Ok(Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new() })
+        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
     }
 
-    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, wanted: Wanted) -> Self {
+    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, wanted: Wanted) -> Result<Self> {
         let rows = Rows::Sorted { scan, rows: rows.into() };
-        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new() }
+        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
+    }
+
+    /// Reserves what `stream` may hold in pieces, before anything of the answer is sent.
+    fn with_room(mut self) -> Result<Self> {
+        let parallel = matches!(&self.rows, Rows::Scan { skip: 0, limit: None, .. } | Rows::Sorted { .. });
+        if parallel && !self.is_cheap() {
+            let queries = &self.core.queries;
+            self.room = Some(queries.reserve(ahead() * PIECE_BYTES).ok_or_else(|| budget::busy(queries.max()))?);
+        }
+        Ok(self)
     }
 
     /// The scan behind it, where there is one.
@@ -345,9 +360,14 @@ impl Drop for FillOnUnwind<'_> {
     }
 }
 
+/// How many pieces are made or wait.
+fn ahead() -> usize {
+    2 * rayon::current_num_threads() + 1
+}
+
 /// Makes pieces `0..count` on all cores, a few ahead, and hands them on in order. The threads of the pool never wait.
 fn in_order(count: usize, piece: &(dyn Fn(usize, &mut Vec<u8>) -> Result<u64> + Sync), sink: Sink<'_>) -> Result<()> {
-    let ahead = 2 * rayon::current_num_threads() + 1;
+    let ahead = ahead();
     let stop = AtomicBool::new(false);
     let stop = &stop;
     rayon::in_place_scope(|scope| {
@@ -360,7 +380,7 @@ fn in_order(count: usize, piece: &(dyn Fn(usize, &mut Vec<u8>) -> Result<u64> + 
                 scope.spawn(move |_| {
                     let guard = FillOnUnwind(&filling);
                     if !stop.load(Ordering::Relaxed) {
-                        let mut out = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
+                        let mut out = Vec::with_capacity(PIECE_BYTES);
                         let made = piece(index, &mut out).map(|documents| (out, documents));
                         guard.0.fill(made);
                     }

@@ -14,6 +14,7 @@ use quarrydb_query::path_walk::array_index;
 
 use super::scan::Scan;
 use super::select::Selection;
+use crate::budget::Meter;
 use crate::columns::value::{Tag, scalar_of};
 use crate::columns::{Found, Source};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,8 +25,8 @@ use crate::segment::BlockBuf;
 /// Adds the values of all rows of a scan.
 ///
 /// # Errors
-/// As [`Scan::run`]; `LimitExceeded` where the values take more memory than an answer may.
-pub(crate) fn distinct(scan: &Scan, distinct: &mut Distinct) -> Result<()> {
+/// As [`Scan::run`]; `LimitExceeded` where the values take more memory than an answer may, `Busy` where all queries together do.
+pub(crate) fn distinct(scan: &Scan, distinct: &mut Distinct, meter: &Meter) -> Result<()> {
     let path = distinct.path().as_str().to_owned();
     // A position in an array is in no column.
     let positions = path.split('.').any(|part| array_index(part).is_some());
@@ -39,14 +40,15 @@ pub(crate) fn distinct(scan: &Scan, distinct: &mut Distinct) -> Result<()> {
                 distinct.add(document);
                 Ok(ControlFlow::Continue(()))
             })?;
-            within_bounds(distinct)?;
+            within_bounds(distinct, meter)?;
         }
-        within_bounds(distinct)?;
+        within_bounds(distinct, meter)?;
     }
     Ok(())
 }
 
-fn within_bounds(distinct: &Distinct) -> Result<()> {
+fn within_bounds(distinct: &Distinct, meter: &Meter) -> Result<()> {
+    meter.set(distinct.bytes())?;
     if distinct.bytes() <= DISTINCT_BYTES_MAX {
         return Ok(());
     }

@@ -8,6 +8,7 @@ use quarrydb_query::{Distinct, Filter, Projection, Sort};
 use super::cursor::{Cursor, Wanted};
 use super::scan::{Ask, Scan, matches};
 use super::sort;
+use crate::budget::Meter;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
@@ -74,9 +75,9 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
         None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {
             let keep = limit.map(|limit| usize::try_from(limit.saturating_add(skip)).unwrap_or(usize::MAX));
-            let mut rows = sort::sorted(&scan, &sort, keep)?;
+            let mut rows = sort::sorted(&scan, &sort, keep, &Meter::new(&core.queries))?;
             rows.drain(..usize::try_from(skip).unwrap_or(usize::MAX).min(rows.len()));
-            Ok(Cursor::of_rows(core, scan, rows, wanted))
+            Cursor::of_rows(core, scan, rows, wanted)
         }
     }
 }
@@ -119,7 +120,7 @@ pub(crate) fn distinct(
     let Some(collection) = collection else { return Ok(()) };
     let snapshot = core.snapshot();
     let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Values.within(&core.options))?;
-    super::distinct::distinct(&scan, distinct)?;
+    super::distinct::distinct(&scan, distinct, &Meter::new(&core.queries))?;
     core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(())
 }

@@ -5,12 +5,12 @@
 //! that many keys are held.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quarrydb_query::Sort;
 use rayon::prelude::*;
 
 use super::scan::{Morsel, RowAt, Scan, within};
+use crate::budget::Meter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SORT_BYTES_MAX;
 use crate::segment::BlockBuf;
@@ -23,15 +23,14 @@ type Keyed = (Box<[u8]>, RowAt);
 /// The rows of `scan` in the order of `sort`; with `keep` only that many from the front.
 ///
 /// # Errors
-/// As [`Scan::run`]; `LimitExceeded` beyond the memory that a sort may take.
-pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Vec<RowAt>> {
-    let bytes = AtomicUsize::new(0);
+/// As [`Scan::run`]; `LimitExceeded` beyond the memory that a sort may take, `Busy` beyond that of all queries.
+pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>, meter: &Meter) -> Result<Vec<RowAt>> {
     let morsels = scan.morsels()?;
     let mut front: Vec<Keyed> = Vec::new();
     // No key at or behind this one will be in front.
     let mut border: Option<Box<[u8]>> = None;
     for some in morsels.chunks(MORSELS_AT_ONCE) {
-        let run = |morsel: &Morsel| keyed(scan, sort, morsel, border.as_deref(), &bytes);
+        let run = |morsel: &Morsel| keyed(scan, sort, morsel, border.as_deref(), meter);
         let found = match some {
             [only] => vec![run(only)?],
             some => some.par_iter().map(run).collect::<Result<Vec<_>>>()?,
@@ -44,7 +43,7 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Ve
             }
             front.truncate(keep);
             let held = front.iter().map(|(key, _)| key.len() + size_of::<Keyed>()).sum();
-            bytes.store(held, Ordering::Relaxed);
+            meter.set(held)?;
             border = front.last().map(|(key, _)| key.clone());
         }
     }
@@ -54,14 +53,13 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>) -> Result<Ve
 
 /// The matching rows of a morsel with their keys, from columns or else from documents; those that cannot be in front of
 /// `border` left out: they come after the rows that it was found among, which ties favour.
-fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, bytes: &AtomicUsize) -> Result<Vec<Keyed>> {
+fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, meter: &Meter) -> Result<Vec<Keyed>> {
     let mut found = Vec::new();
     let mut add = |key: &[u8], at: RowAt| -> Result<()> {
         if border.is_some_and(|border| key >= border) {
             return Ok(());
         }
-        let all = bytes.fetch_add(key.len() + size_of::<Keyed>(), Ordering::Relaxed);
-        if all > SORT_BYTES_MAX {
+        if meter.add(key.len() + size_of::<Keyed>())? > SORT_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
                 format!("the sort needs more than {SORT_BYTES_MAX} bytes of memory: narrow the filter or add a limit"),

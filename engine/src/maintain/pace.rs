@@ -12,7 +12,6 @@ use crate::core::{Core, closing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Seq;
 use crate::io::clock::monotonic_nanos;
-use crate::limits::UNSEALED_BYTES_MAX;
 use crate::options::Deadline;
 
 /// Work between two rests.
@@ -114,7 +113,7 @@ impl<'a> Pace<'a> {
         let hurry = core.compaction.hurry.load(Ordering::Acquire) > 0;
         let rest = match () {
             // Whoever waits for a compaction has not asked for everyone else to wait too.
-            () if hurry && waiting > UNSEALED_BYTES_MAX / 2 => REST_IDLE,
+            () if hurry && waiting > core.options.unsealed_bytes_max / 2 => REST_IDLE,
             () if hurry || !core.options.background => 0,
             () if waiting > 0 => REST_SEALING,
             () if writing => REST_WRITING,

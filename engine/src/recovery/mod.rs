@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::Mutex;
 use quarrydb_jsonb::JsonbBuf;
 
+use crate::budget::Budget;
 use crate::catalog::{Catalog, CollectionState};
 use crate::core::{Core, Counters, Sealing};
 use crate::error::{Error, Result};
@@ -88,6 +89,7 @@ pub(crate) fn open(
         order: CommitOrder::new(last, wall_ms),
         snapshots: Arc::new(Snapshots::default()),
         ids: Arc::new(ObjectIds::default()),
+        queries: Budget::new(options.query_bytes_max),
         manifest: Mutex::new((store, manifest)),
         counters: Counters::default(),
         sealing: Sealing::default(),

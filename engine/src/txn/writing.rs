@@ -6,7 +6,7 @@
 //! judged with the order held too, so that of many upserts of one key one makes the document.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, id_hash};
 use quarrydb_query::update::ApplyContext;
@@ -16,6 +16,7 @@ use super::commit::{Order, freeze_if_full, too_large};
 use super::insert::{check_id, duplicate, id_of};
 use super::modify::{Modified, UpdateOutcome, UpdateRequest};
 use super::payload::{self, Op, Span};
+use crate::budget::Meter;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
@@ -127,7 +128,7 @@ impl Writing<'_> {
             if self.collection.is_dropped() {
                 return Ok(None);
             }
-            let Seen { candidates, seq, version } = seen;
+            let Seen { candidates, seq, version, meter: _held } = seen;
             let any = !candidates.is_empty();
             let targets = self.recheck(candidates, &version)?;
             let lost = any && targets.is_empty() && !self.choice.many;
@@ -152,7 +153,7 @@ impl Writing<'_> {
             self.choice.deadline,
             Ask::Filter.within(&self.core.options),
         )?;
-        let bytes = AtomicUsize::new(0);
+        let meter = Meter::new(&self.core.queries);
         let candidate = |document: JsonbRef<'_>, address: Address| -> Result<Candidate> {
             let id = JsonbBuf::from_valid(id_of(document).as_bytes().to_vec());
             let change = self.act.change(document)?;
@@ -162,7 +163,7 @@ impl Writing<'_> {
                 Change::Delete => id.view().as_bytes().len(),
             };
             // What cannot be one commit is given up before all of it is made.
-            if bytes.fetch_add(new, Ordering::Relaxed) + new > COMMIT_BYTES_MAX {
+            if meter.add(new)? > COMMIT_BYTES_MAX {
                 return Err(too_large());
             }
             Ok(Candidate { address, id, change })
@@ -171,7 +172,7 @@ impl Writing<'_> {
             scan.collect(&scan.morsels()?, |document, at| candidate(document, scan.address(at)))?
         } else {
             let first = match self.choice.sort {
-                Some(sort) => sorted(&scan, sort, Some(1))?.first().copied(),
+                Some(sort) => sorted(&scan, sort, Some(1), &meter)?.first().copied(),
                 None => scan.first()?,
             };
             match first {
@@ -185,7 +186,7 @@ impl Writing<'_> {
         };
         let examined = scan.examined.load(Ordering::Relaxed);
         self.core.counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
-        Ok(Seen { candidates, seq: scan.seq(), version: Arc::clone(&scan.version) })
+        Ok(Seen { candidates, seq: scan.seq(), version: Arc::clone(&scan.version), meter })
     }
 
     /// The candidates that still match, with the order held.
@@ -353,6 +354,8 @@ struct Seen {
     candidates: Vec<Candidate>,
     seq: Seq,
     version: Arc<Version>,
+    /// What the candidates hold.
+    meter: Meter,
 }
 
 /// The record of `changes`, where each new document lies in it, and how many go.

@@ -64,6 +64,10 @@ pub(crate) async fn metrics(State(app): State<Shared>, request: Request<Body>) -
         "Memory of bodies being received or held.",
         app.budget.held() as u64,
     );
+    let bodies_max = app.budget.max() as u64;
+    sample(&mut out, "http_body_bytes_max", "gauge", "The most that bodies may hold (--max-bodies).", bodies_max);
+    let memory = app.settings.memory_bytes;
+    sample(&mut out, "memory_limit_bytes", "gauge", "What the process may take (--memory).", memory);
     if let Ok(database) = app.database() {
         engine(&database.stats(), &mut out);
     }
@@ -106,6 +110,16 @@ fn engine(stats: &quarrydb::EngineStats, out: &mut String) {
         ),
         ("segments", "gauge", "Segment files.", stats.segments),
         ("unsealed_bytes", "gauge", "Bytes of documents in memory that wait for their seal.", stats.unsealed_bytes),
+        (
+            "unsealed_bytes_max",
+            "gauge",
+            "The most that tails waiting for their seal hold before writers wait.",
+            stats.unsealed_bytes_max,
+        ),
+        ("query_bytes_held", "gauge", "Memory that queries hold.", stats.query_bytes),
+        ("query_bytes_max", "gauge", "The most that queries may hold, beyond it 429.", stats.query_bytes_max),
+        ("block_cache_bytes", "gauge", "Memory of unpacked blocks.", stats.cache_bytes),
+        ("block_cache_bytes_max", "gauge", "The most that unpacked blocks may hold.", stats.cache_bytes_max),
         ("documents_examined_total", "counter", "Documents that queries looked at.", stats.documents_examined),
         ("cursors_total", "counter", "Finds begun.", stats.cursors_opened),
         ("cursors_cancelled_total", "counter", "Finds whose client went away.", stats.cursors_cancelled),
