@@ -1,6 +1,7 @@
 //! Numbers as binary data and back, as `$convert` has them: two's complement and IEEE 754, little or big end first.
 
 use crate::QueryError;
+use std::borrow::Cow;
 
 /// Which byte comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,16 @@ impl ByteOrder {
         }
         little
     }
+}
+
+/// Binary data as BSON has it: the old subtype's own length stands before its bytes.
+pub(super) fn in_bson(subtype: u8, bytes: &[u8]) -> Cow<'_, [u8]> {
+    const OLD: u8 = 2;
+    if subtype != OLD {
+        return Cow::Borrowed(bytes);
+    }
+    let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    Cow::Owned([&len.to_le_bytes(), bytes].concat())
 }
 
 /// The integer of 1, 2, 4 or 8 bytes, of at most `widest`; none for other lengths.

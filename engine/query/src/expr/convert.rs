@@ -9,7 +9,7 @@ use super::datum::Datum;
 use super::evaluate::evaluate;
 use super::registry::{Arguments, ONE, Operator};
 use super::scope::Scope;
-use super::{binary_text, date_format, date_parse};
+use super::{binary_text, date_format, date_parse, double_text};
 use crate::QueryError;
 use crate::decimal;
 use crate::number::Number;
@@ -17,6 +17,10 @@ use quarrydb_jsonb::{Decimal128, Kind, Value};
 use std::borrow::Cow;
 
 type Outcome<'a> = Result<Datum<'a>, QueryError>;
+
+/// The short forms of `$convert`.
+pub(super) const SHORT_FORMS: [&str; 9] =
+    ["$toBool", "$toInt", "$toLong", "$toDouble", "$toDecimal", "$toString", "$toObjectId", "$toDate", "$toUUID"];
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator { name: "$toBool", shape: ONE, run: |args| short(args, Target::plain(Kind::Bool)) },
@@ -191,12 +195,15 @@ fn convert<'a>(input: &Datum<'a>, target: Target<'_>, scope: &mut Scope<'a>) -> 
             _ => true,
         })),
         Kind::Int32 | Kind::Int64 => match input.other() {
-            Some(Value::Binary { bytes, .. }) => binary_to_integer(bytes, target, unsupported),
+            Some(Value::Binary { subtype, bytes }) => {
+                binary_to_integer(&binary_number::in_bson(subtype, bytes), target, unsupported)
+            }
             _ => to_integer(input, target.kind, unsupported),
         },
         Kind::Double => match input.other() {
-            Some(Value::Binary { bytes, .. }) => {
-                binary_number::double(bytes, target.byte_order).map(Datum::double).ok_or_else(unsupported)
+            Some(Value::Binary { subtype, bytes }) => {
+                let bytes = binary_number::in_bson(subtype, bytes);
+                binary_number::double(&bytes, target.byte_order).map(Datum::double).ok_or_else(unsupported)
             }
             _ => to_double(input, unsupported),
         },
@@ -296,13 +303,10 @@ fn to_double<'a>(input: &Datum<'a>, unsupported: impl Fn() -> QueryError) -> Out
         Datum::Number(n) => n.to_f64(),
         Datum::Date(ms) => *ms as f64,
         _ => match input.as_str() {
-            Some(text) => {
-                let numeric = text.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-.IiNn".contains(&b));
-                match text.parse::<f64>() {
-                    Ok(n) if numeric && (n.is_finite() || !text.bytes().any(|b| b.is_ascii_digit())) => n,
-                    _ => return Err(failure(format!("failed to parse number '{text}'"))),
-                }
-            }
+            Some(text) => match double_text::parse(text) {
+                Some(n) => n,
+                None => return Err(failure(format!("failed to parse number '{text}'"))),
+            },
             None => return Err(unsupported()),
         },
     }))

@@ -18,6 +18,7 @@ mod date_format;
 mod date_math;
 mod date_parse;
 mod datum;
+mod double_text;
 mod evaluate;
 mod forms;
 mod fresh;

@@ -394,6 +394,7 @@ fn check_arity(name: &str, found: usize, least: usize, most: usize, place: &Plac
         return Ok(());
     }
     let (code, wanted) = match (least, most) {
+        (1, 1) if super::convert::SHORT_FORMS.contains(&name) => (50723, "a single argument".to_owned()),
         (1, 1) if forms::DATE_PARTS.contains(&name) => (40536, "exactly 1 argument".to_owned()),
         (l, usize::MAX) if name == "$setEquals" => (17045, format!("at least {l} arguments")),
         (1, 1) => (16020, "exactly 1 argument".to_owned()),

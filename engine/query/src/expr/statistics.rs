@@ -177,7 +177,7 @@ fn deviation_sample<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
 fn sorted_numbers(args: &Arguments<'_, '_>, method: usize) -> Result<Vec<f64>, QueryError> {
     if args.get(method).as_str() != Some("approximate") {
         let message = format!("{}: the method must be 'approximate'", args.name);
-        return Err(QueryError::bad_value(message));
+        return Err(QueryError::failed_to_parse(message));
     }
     let input = args.get(0);
     let mut numbers: Vec<f64> = match input.elements() {

@@ -85,7 +85,7 @@ fn bit(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
             "xor" => BitOp::Xor,
             other => {
                 let message = format!("$bit knows \"and\", \"or\" and \"xor\", not '{other}'");
-                return Err(QueryError::bad_value(message).at(&place.name(other)));
+                return Err(QueryError::failed_to_parse(message).at(&place.name(other)));
             }
         };
         match Number::of(entry.value) {
@@ -97,7 +97,7 @@ fn bit(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
         }
     }
     if ops.is_empty() {
-        return Err(QueryError::bad_value("$bit needs one of \"and\", \"or\" and \"xor\""));
+        return Err(QueryError::failed_to_parse("$bit needs one of \"and\", \"or\" and \"xor\""));
     }
     Ok(Op::Bit(ops))
 }

@@ -320,3 +320,73 @@ fn numbers_stand_as_binary_data_in_both_orders() {
     ];
     check(&rows.iter().map(|(e, v)| (&**e, "{}", &**v)).collect::<Vec<_>>());
 }
+
+#[test]
+fn texts_mean_doubles_as_mongodb_reads_them() {
+    check(&[
+        (r#"{"$toDouble": "0"}"#, "{}", "0.0"),
+        (r#"{"$toDouble": "+1"}"#, "{}", "1.0"),
+        (r#"{"$toDouble": ".5"}"#, "{}", "0.5"),
+        (r#"{"$toDouble": "5."}"#, "{}", "5.0"),
+        (r#"{"$toDouble": "-0"}"#, "{}", "-0.0"),
+        (r#"{"$toDouble": "1e10"}"#, "{}", "1e10"),
+        (r#"{"$toDouble": "1.5e-3"}"#, "{}", "0.0015"),
+        (r#"{"$toDouble": "1E10"}"#, "{}", "1e10"),
+        (r#"{"$toDouble": "Infinity"}"#, "{}", r#"{"$numberDouble": "Infinity"}"#),
+        (r#"{"$toDouble": "-Infinity"}"#, "{}", r#"{"$numberDouble": "-Infinity"}"#),
+        (r#"{"$toDouble": "+Infinity"}"#, "{}", r#"{"$numberDouble": "Infinity"}"#),
+        (r#"{"$toDouble": "inf"}"#, "{}", r#"{"$numberDouble": "Infinity"}"#),
+        (r#"{"$toDouble": "-inf"}"#, "{}", r#"{"$numberDouble": "-Infinity"}"#),
+        (r#"{"$toDouble": "+0x0p0"}"#, "{}", "0.0"),
+        (r#"{"$toDouble": "+0x1p0"}"#, "{}", "1.0"),
+        (r#"{"$toDouble": "+0x1p1"}"#, "{}", "2.0"),
+        (r#"{"$toDouble": "+0x1p-1"}"#, "{}", "0.5"),
+        (r#"{"$toDouble": "+0x1.8p1"}"#, "{}", "3.0"),
+        (r#"{"$toDouble": "-0x1p0"}"#, "{}", "-1.0"),
+        (r#"{"$toDouble": "0X1P0"}"#, "{}", "1.0"),
+        (r#"{"$toDouble": "+0xffp0"}"#, "{}", "255.0"),
+        (r#"{"$toDouble": "+0x1"}"#, "{}", "1.0"),
+        (r#"{"$toDouble": "+0xff"}"#, "{}", "255.0"),
+        (r#"{"$toDouble": "+0x1p-1074"}"#, "{}", "5e-324"),
+        (r#"{"$toDouble": "0x"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "0x1p"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "0x1"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "0xp0"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "0x.p0"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "+0x.p0"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "+0x1p5000"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "abc"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": ""}"#, "{}", "error 241"),
+        (r#"{"$toDouble": " 1"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1 "}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1 2"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1e309"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1e-400"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1.5e"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "0e-400"}"#, "{}", "0.0"),
+        (r#"{"$toDouble": "--1"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "1_0"}"#, "{}", "error 241"),
+        (r#"{"$toDouble": "e5"}"#, "{}", "error 241"),
+    ]);
+}
+
+#[test]
+fn binary_data_counts_as_it_stands_in_bson() {
+    let of = |base64: &str, subtype: &str| {
+        format!(r#"{{"$toInt": {{"$binary": {{"base64": "{base64}", "subType": "{subtype}"}}}}}}"#)
+    };
+    let rows = [
+        (of("fw==", "00"), "127"),
+        (of("gA==", "00"), "-128"),
+        (of("/38=", "00"), "32767"),
+        (of("AAAAgA==", "00"), "-2147483648"),
+        (of("fw==", "03"), "127"),
+        (of("fw==", "80"), "127"),
+        // The old subtype has its length before its bytes.
+        (of("", "02"), "0"),
+        (of("fw==", "02"), "error 241"),
+        (of("", "00"), "error 241"),
+        (of("AAAA", "00"), "error 241"),
+    ];
+    check(&rows.iter().map(|(e, v)| (&**e, "{}", *v)).collect::<Vec<_>>());
+}
