@@ -13,6 +13,7 @@ use quarrydb_jsonb::JsonbBuf;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, Seq};
+use crate::indexes::IndexSet;
 use crate::limits::{COLLECTION_NAME_BYTES_MAX, DATABASE_NAME_BYTES_MAX};
 use crate::mvcc::version::Version;
 
@@ -30,6 +31,8 @@ pub(crate) struct CollectionState {
     /// The commit that created it.
     pub created: Seq,
     version: ArcSwap<Version>,
+    /// Changes with the committing order held.
+    indexes: ArcSwap<IndexSet>,
     count: Mutex<LiveCount>,
     dropped: AtomicBool,
     /// All commits up to here are in segments and delete files. Changes with the manifest.
@@ -54,6 +57,7 @@ impl CollectionState {
             options,
             created,
             version: ArcSwap::from_pointee(Version::empty()),
+            indexes: ArcSwap::default(),
             count: Mutex::default(),
             dropped: AtomicBool::new(false),
             sealed_seq: Mutex::new(Seq::default()),
@@ -68,6 +72,16 @@ impl CollectionState {
     /// Puts another version in place; called with the committing order held.
     pub(crate) fn install(&self, version: Version) {
         self.version.store(Arc::new(version));
+    }
+
+    /// Its declared indexes now.
+    pub(crate) fn indexes(&self) -> Arc<IndexSet> {
+        self.indexes.load_full()
+    }
+
+    /// Puts another set of indexes in place; called with the committing order held.
+    pub(crate) fn install_indexes(&self, indexes: IndexSet) {
+        self.indexes.store(Arc::new(indexes));
     }
 
     /// A commit changed the number of documents.

@@ -16,9 +16,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::cursor::{Cursor, Document};
 use crate::exec::explain::{self, Explained};
 use crate::exec::find::{self, FindRequest};
+use crate::indexes::state::is_given;
+use crate::indexes::{Index, IndexDefinition, IndexState};
 use crate::maintain::compact::{self, Compacted};
+use crate::maintain::indexes as building;
 use crate::options::{Deadline, WriteOptions};
 use crate::txn::commit::{create, drop_collections, nothing_to_do};
+use crate::txn::define;
 use crate::txn::group::Pending;
 use crate::txn::insert::{self, InsertOutcome};
 use crate::txn::modify::{self, DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};
@@ -59,6 +63,32 @@ pub struct CollectionStats {
     pub overflow_paths: u64,
     /// What it was created with, an object.
     pub options: JsonbBuf,
+    /// Bytes of the files of its declared indexes.
+    pub index_bytes: u64,
+}
+
+/// A declared index as it stands.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    /// What it is.
+    pub definition: IndexDefinition,
+    /// How far it has come.
+    pub state: IndexState,
+    /// How much of it is built, from 0 to 1.
+    pub progress: f64,
+    /// Entries in segments, those of documents that are gone among them.
+    pub entries: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
+/// What came of declaring indexes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexesCreated {
+    /// Their names, in the order of the request.
+    pub names: Vec<String>,
+    /// Whether one of them was not there before.
+    pub new: bool,
 }
 
 const EMPTY_OBJECT: &[u8] = &[16, 3, 0];
@@ -185,6 +215,98 @@ impl Collection {
         Ok(found.map(Document::stored))
     }
 
+    /// Declares indexes and waits until they serve; a collection that is not there is made. Where this is given up they
+    /// are built all the same, but for a deadline that passes, which drops those that are new.
+    ///
+    /// # Errors
+    /// `Exists` where other indexes stand against one, with nothing changed; `DuplicateKey` where a unique one finds two
+    /// documents of one key, `InvalidInput` where it cannot take a document: those that are new are dropped then.
+    pub fn create_indexes(&self, definitions: &[IndexDefinition], write: &WriteOptions) -> Result<IndexesCreated> {
+        self.core.admit_write(write)?;
+        let core = &self.core;
+        let (state, indexes, new) = loop {
+            let state = self.open()?;
+            let mut order = core.order.hold();
+            if state.is_dropped() {
+                continue;
+            }
+            let had = state.indexes().next_id();
+            let (indexes, seq) = define::create(core, &mut order, &state, definitions, core.journaled(write))?;
+            drop(order);
+            let new: Vec<_> = indexes.iter().filter(|index| index.id >= had).cloned().collect();
+            if let Some(seq) = seq {
+                Pending::new((), &core.group, seq, core.journaled(write)).wait()?;
+                core.indexing_changed();
+            }
+            break (state, indexes, new);
+        };
+        while !core.options.background && building::step(core)? {}
+        let waited = building::wait(core, &indexes, write.deadline);
+        if waited.as_ref().is_err_and(|error| error.kind() == ErrorKind::TimedOut) {
+            let mut order = core.order.hold();
+            let still: Vec<_> = new.iter().filter(|i| i.state() == IndexState::Building).cloned().collect();
+            if !still.is_empty() && !state.is_dropped() {
+                define::drop(core, &mut order, &state, &still, true)?;
+            }
+        }
+        waited?;
+        // What makes one serve is a commit too.
+        nothing_to_do(core, (), core.journaled(write)).wait()?;
+        let names = definitions.iter().map(|definition| definition.name().to_owned()).collect();
+        Ok(IndexesCreated { names, new: !new.is_empty() })
+    }
+
+    /// Drops an index by its name, or with `*` all but `_id_`; one that is being built is given up.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none of this name.
+    pub fn drop_index(&self, name: &str, write: &WriteOptions) -> Result<Pending<()>> {
+        self.core.admit_write(write)?;
+        let core = &self.core;
+        let journaled = core.journaled(write);
+        let mut order = core.order.hold();
+        let Some(state) = self.state() else { return Err(define::not_found(&self.db, &self.name, name)) };
+        let indexes = define::named(&state, name)?;
+        if indexes.is_empty() {
+            drop(order);
+            return Ok(nothing_to_do(core, (), journaled));
+        }
+        let seq = define::drop(core, &mut order, &state, &indexes, journaled)?;
+        drop(order);
+        core.sealing_changed();
+        core.indexing_changed();
+        Ok(Pending::new((), &core.group, seq, journaled))
+    }
+
+    /// Its declared indexes, the oldest first, `_id_` left out; none where it is not there.
+    #[must_use]
+    pub fn indexes(&self) -> Vec<IndexInfo> {
+        let Some(state) = self.state() else { return Vec::new() };
+        let version = state.version();
+        let info = |index: &Arc<Index>| {
+            let files = version.segments.iter().filter_map(|sealed| sealed.indexes.get(index.id));
+            let files: Vec<_> = files.map(|own| *own.file()).collect();
+            IndexInfo {
+                definition: index.definition.clone(),
+                state: index.state(),
+                progress: index.progress(),
+                entries: files.iter().map(|file| file.entries).sum(),
+                bytes: files.iter().map(|file| file.len).sum(),
+            }
+        };
+        state.indexes().iter().map(info).collect()
+    }
+
+    /// Whether a hint, a name or keys, names an index of the collection, or asks for the order in storage.
+    #[must_use]
+    pub fn takes_hint(&self, hint: JsonbRef<'_>) -> bool {
+        let named = |state: Arc<CollectionState>| match hint.as_str() {
+            Some(name) => state.indexes().by_name(name).is_some(),
+            None => state.indexes().by_keys(hint).next().is_some(),
+        };
+        is_given(hint) || self.state().is_some_and(named)
+    }
+
     /// The documents that a request asks for.
     ///
     /// # Errors
@@ -274,5 +396,6 @@ pub(crate) fn stats(core: &Core, state: &CollectionState) -> CollectionStats {
             + version.tails().map(|tail| tail.chunks().bytes() as u64).sum::<u64>(),
         overflow_paths: version.segments.iter().map(|s| s.overflow_paths()).max().unwrap_or(0),
         options: state.options.clone(),
+        index_bytes: version.segments.iter().flat_map(|s| s.indexes.files()).map(|file| file.len).sum(),
     }
 }

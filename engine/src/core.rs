@@ -40,7 +40,18 @@ pub(crate) struct Core {
     pub counters: Counters,
     pub sealing: Sealing,
     pub compaction: Compacting,
+    pub indexing: Indexing,
     pub closing: AtomicBool,
+}
+
+/// Who builds indexes, and who waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Indexing {
+    /// Held while one is built.
+    pub building: Mutex<()>,
+    /// Told when one is declared, built or dropped, and at the end.
+    pub changed: Condvar,
+    pub lock: Mutex<()>,
 }
 
 /// What has happened, for `/metrics`.
@@ -105,6 +116,12 @@ impl Core {
             let mut lock = self.sealing.lock.lock();
             self.sealing.changed.wait_for(&mut lock, std::time::Duration::from_millis(20));
         }
+    }
+
+    /// Tells whoever builds or waits for indexes to look again.
+    pub(crate) fn indexing_changed(&self) {
+        let _lock = self.indexing.lock.lock();
+        self.indexing.changed.notify_all();
     }
 
     /// Tells whoever waits for sealing to look again.

@@ -269,6 +269,15 @@ impl Database {
         seal::seal_all(&self.inner.core)
     }
 
+    /// Builds every index that is still to be built now. Where the database has its background threads they do.
+    ///
+    /// # Errors
+    /// `OutOfDiskSpace`, `Io`; the same is tried again at the next call.
+    pub fn build_indexes(&self) -> Result<()> {
+        while crate::maintain::indexes::step(&self.inner.core)? {}
+        Ok(())
+    }
+
     /// Refuses further writes, makes everything durable and says so, so that the next opening can tell damage from a
     /// crash. Called again it does nothing.
     ///

@@ -132,6 +132,12 @@ impl Error {
         Self::new(kind, format!("{doing} {file}: {source}")).with_source(source)
     }
 
+    /// The same to be told once more; what caused it is told the first time.
+    pub(crate) fn again(&self) -> Self {
+        let (kind, code, name) = (self.kind, self.code, self.name.clone());
+        Self { kind, code, name, message: self.message.clone(), details: self.details.clone(), source: None }
+    }
+
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -61,6 +61,10 @@ number!(
     SegmentId(u64), "seg"
 );
 number!(
+    /// A declared index of one collection; a dropped one's number is not given again there.
+    IndexId(u32), "index"
+);
+number!(
     /// A log file, counted up from 1 in the order of their commits.
     LogFileId(u64), "log"
 );

@@ -44,6 +44,7 @@ mod exec;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod ids;
+mod indexes;
 pub mod io;
 pub mod limits;
 pub mod log;
@@ -61,12 +62,13 @@ mod typed;
 
 pub use batch::InsertBatch;
 pub use catalog::check_names;
-pub use collection::{Collection, CollectionStats, Created};
+pub use collection::{Collection, CollectionStats, Created, IndexInfo, IndexesCreated};
 pub use database::{CollectionInfo, Database, DatabaseInfo, EngineStats, WriterState};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::cursor::{Cursor, Document, Print, Sink};
 pub use exec::explain::Explained;
 pub use exec::find::FindRequest;
+pub use indexes::{DEFINITION_FIELDS, IndexDefinition, IndexState};
 pub use maintain::compact::Compacted;
 pub use options::{Deadline, Durability, Options, WriteOptions};
 pub use recovery::Recovered;

@@ -24,3 +24,13 @@ pub const SORT_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const DISTINCT_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
 
 const _: () = assert!(DOCUMENT_BYTES_MAX * 4 < COMMIT_BYTES_MAX);
+/// Declared indexes of one collection, `_id_` counted.
+pub const INDEXES_MAX: usize = 64;
+/// Fields of one index.
+pub const INDEX_FIELDS_MAX: usize = 32;
+/// An index's name.
+pub const INDEX_NAME_BYTES_MAX: usize = 1024;
+/// Entries of one document in one index.
+pub const INDEX_KEYS_MAX: usize = 100_000;
+/// Bytes of the entries of one document in one index.
+pub const INDEX_KEYS_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -130,7 +130,7 @@ fn manifest(metas: &[SegmentMeta], deletes: &[u8]) -> Manifest {
             crc: crc32c::crc32c(deletes),
             up_to: Seq::from_raw(24),
         });
-        manifest.segments.push(SegmentEntry { meta: *meta, deletes });
+        manifest.segments.push(SegmentEntry { meta: *meta, deletes, indexes: Vec::new() });
     }
     manifest.dropped.push(DroppedEntry { id: CollectionId::from_raw(3), seq: Seq::from_raw(9) });
     manifest

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use quarrydb::{Deadline, WriteOptions};
+use quarrydb::{Collection, Deadline, WriteOptions};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
 
 use crate::error::{ApiError, Result};
@@ -154,26 +154,26 @@ impl<'a> Fields<'a> {
         Ok(options)
     }
 
-    /// `hint`: only the index that every collection has is there to be named.
+    /// `hint`: the name or the keys of an index of `collection`.
     ///
     /// # Errors
-    /// 400 for another index, or another type.
-    pub(crate) fn check_hint(&self) -> Result<()> {
+    /// 400 for one that is not there, or another type.
+    pub(crate) fn check_hint(&self, collection: &Collection) -> Result<()> {
         let Some(hint) = self.get("hint") else { return Ok(()) };
-        let named_well = match hint.value() {
-            Value::String(name) => name == "_id_",
-            Value::Object(keys) => {
-                keys.is_empty() || (keys.len() == 1 && (keys.get("_id").is_some() || keys.get("$natural").is_some()))
-            }
-            _ => return Err(ApiError::wrong_type("hint", "an index's name or its keys", hint)),
-        };
-        if named_well {
+        if !matches!(hint.kind(), Kind::String | Kind::Object) {
+            return Err(ApiError::wrong_type("hint", "an index's name or its keys", hint));
+        }
+        if collection.takes_hint(hint) {
             return Ok(());
         }
         let mut text = Vec::new();
         quarrydb_jsonb::print(hint, quarrydb_jsonb::Style::Relaxed, &mut text);
-        let message =
-            format!("hint {} names no index of this collection: _id_ is there", String::from_utf8_lossy(&text));
+        let message = format!(
+            "hint provided does not correspond to an existing index: {} names none of {}.{}",
+            String::from_utf8_lossy(&text),
+            collection.database_name(),
+            collection.name()
+        );
         Err(ApiError::bad_value(message).at("hint"))
     }
 }

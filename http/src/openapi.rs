@@ -126,6 +126,20 @@ fn document_operation(name: &str) -> (&'static [&'static str], &'static [u16]) {
         "bulkWrite" => (&["operations", "ordered", "let", "writeConcern"], &[200]),
         "compact" => (&[], &[200]),
         "explain" => (&["find", "count", "distinct", "updateMany", "deleteMany"], &[200]),
+        "createIndex" => (
+            &[
+                "keys",
+                "name",
+                "unique",
+                "sparse",
+                "partialFilterExpression",
+                "expireAfterSeconds",
+                "indexes",
+                "writeConcern",
+            ],
+            &[201, 200],
+        ),
+        "dropIndex" => (&["name", "writeConcern"], &[200]),
         _ => (&[], &[501]),
     }
 }

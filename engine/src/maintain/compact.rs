@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use quarrydb_jsonb::{JsonbRef, id_hash};
 use roaring::RoaringBitmap;
 
+use super::indexes;
 use super::pace::Pace;
 use super::policy::{self, Figures, Most};
 use super::rows::{Packing, RowsWriter};
@@ -183,6 +184,8 @@ impl<'a> Work<'a> {
             first += u64::from(input.sealed.segment.rows()) - input.dropped.len();
         }
         work.known.sort_by_key(|(_, ended)| *ended);
+        // Files of indexes go with the segments; whoever still reads these has them mapped.
+        work.inputs.iter().for_each(|input| input.sealed.indexes.touch());
         Ok(work)
     }
 
@@ -250,6 +253,7 @@ impl<'a> Work<'a> {
             }
         }
         writer.take().map_or(Ok(()), finish)?;
+        indexes::make_for_new(self.core, self.collection, made.iter().map(|made| &made.sealed))?;
         let rows: u64 = made.last().map_or(0, Made::end);
         let expected = self.inputs.last().map_or(0, Input::end);
         if rows != expected {
@@ -303,6 +307,8 @@ impl<'a> Work<'a> {
             mark(made, place, ended);
         }
         self.carry(made, self.at, carried);
+        // One may have been declared since.
+        indexes::make_for_new(self.core, self.collection, made.iter().map(|made| &made.sealed))?;
         let old: Vec<_> = self.inputs.iter().map(|input| input.sealed.segment.meta().id).collect();
         let is_old = |id: SegmentId| old.contains(&id);
         seal::save(self.core, &mut manifest, None, |next| {
@@ -311,7 +317,11 @@ impl<'a> Work<'a> {
             // A seal may have let go of all of them, for want of a row to be seen: then so are the new ones.
             let Some(at) = next.segments.iter().position(|entry| is_old(entry.meta.id)) else { return Ok(()) };
             next.segments.retain(|entry| !is_old(entry.meta.id));
-            let new = made.iter().map(|made| SegmentEntry { meta: *made.sealed.segment.meta(), deletes: None });
+            let new = made.iter().map(|made| SegmentEntry {
+                meta: *made.sealed.segment.meta(),
+                deletes: None,
+                indexes: made.sealed.indexes.files(),
+            });
             next.segments.splice(at..at, new);
             made.iter().try_for_each(|made| seal::persist_deletes(self.core, next, &made.sealed, sealed_seq))
         })?;

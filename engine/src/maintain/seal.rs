@@ -7,7 +7,7 @@
 //! tail's place; (6) log files that nobody needs are let go. A crash between any two leaves files that nothing names,
 //! which the next opening removes, and log that replays the rest. One seal runs at a time, under the manifest's lock.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,8 @@ use super::rows::{Packing, RowsWriter};
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::ids::{CollectionId, LogFileId, RowId, SegmentId, Seq};
+use crate::ids::{LogFileId, RowId, SegmentId, Seq};
+use crate::indexes::file::{index_file_name, index_file_segment};
 use crate::limits::ROWS_MAX;
 use crate::manifest::{CollectionEntry, DeleteFileRef, Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Frozen, Sealed, Version};
@@ -154,7 +155,7 @@ fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
     let mut made = Made { segments: Vec::new(), moved: Vec::new(), ends: 0 };
     let first = manifest.1.next_segment;
     let mut next = first;
-    let written = write_segments(core, collection.id, &frozen, &mut next, &mut made);
+    let written = write_segments(core, collection, &frozen, &mut next, &mut made);
     // A number is used once, also when what was made under it is given up: its file may lie about.
     manifest.1.next_segment = next;
     let result = written.and_then(|()| install(core, collection, &frozen, &mut manifest, &mut made));
@@ -168,8 +169,16 @@ fn seal_oldest(core: &Core, collection: &Arc<CollectionState>) -> Result<()> {
 /// meanwhile: the room is better given back at once. Not after a save that failed in doubt: the manifest may name them.
 pub(super) fn remove_unnamed(core: &Core, manifest: &Manifest, made: impl IntoIterator<Item = SegmentId>) {
     let named: HashSet<_> = manifest.segments.iter().map(|entry| entry.meta.id).collect();
-    for id in made.into_iter().filter(|id| !named.contains(id)) {
-        let _ = core.storage.remove(&segment_file_name(id));
+    let unnamed: Vec<_> = made.into_iter().filter(|id| !named.contains(id)).collect();
+    for id in &unnamed {
+        let _ = core.storage.remove(&segment_file_name(*id));
+    }
+    if unnamed.is_empty() {
+        return;
+    }
+    let beside = |name: &str| index_file_segment(name).is_some_and(|id| unnamed.contains(&id));
+    for (name, _) in core.storage.list().unwrap_or_default().into_iter().filter(|(name, _)| beside(name)) {
+        let _ = core.storage.remove(&name);
     }
 }
 
@@ -185,7 +194,7 @@ struct Made {
 /// Step 2.
 fn write_segments(
     core: &Core,
-    collection: CollectionId,
+    collection: &CollectionState,
     frozen: &Frozen,
     next_id: &mut SegmentId,
     made: &mut Made,
@@ -212,7 +221,7 @@ fn write_segments(
             none => {
                 let id = *next_id;
                 *next_id = id.next();
-                none.insert(RowsWriter::create(core, id, collection, Packing::Quick)?)
+                none.insert(RowsWriter::create(core, id, collection.id, Packing::Quick)?)
             }
         };
         let moved = writer.push(created, id_hash(id_of(document)), document)?;
@@ -226,7 +235,7 @@ fn write_segments(
         made.segments.push(Arc::new(Sealed::new(segment, deletes)));
     }
     carry_ends(&ended_rows, made);
-    Ok(())
+    super::indexes::make_for_new(core, collection, made.segments.iter())
 }
 
 /// Ends of the tail's rows become ends in the segments.
@@ -261,7 +270,7 @@ fn install(
         entry.sealed_seq = up_to;
         for sealed in &made.segments {
             let meta = *sealed.segment.meta();
-            next.segments.push(SegmentEntry { meta, deletes: None });
+            next.segments.push(SegmentEntry { meta, deletes: None, indexes: sealed.indexes.files() });
         }
         next.segments.retain(|entry| !dead.contains(&entry.meta.id));
         for sealed in kept.iter().copied().chain(&made.segments) {
@@ -359,15 +368,25 @@ fn note_catalog(core: &Core, next: &mut Manifest) -> Vec<Arc<CollectionState>> {
         sealed_seq: Seq::default(),
         definitions: Vec::new(),
     }));
+    let indexes: HashMap<_, _> = all.iter().map(|c| (c.id, c.indexes())).collect();
+    for entry in &mut next.collections {
+        entry.definitions = indexes.get(&entry.id).map(|own| own.encode()).unwrap_or_default();
+    }
+    for entry in &mut next.segments {
+        let own = indexes.get(&entry.meta.collection);
+        entry.indexes.retain(|file| own.is_some_and(|own| own.by_id(file.index).is_some()));
+    }
     next.next_collection = core.catalog.next_id();
     core.catalog.note_saved();
     all
 }
 
-/// The names of all segment and delete files of a manifest.
+/// The names of all segment, delete and index files of a manifest.
 pub(crate) fn files(manifest: &Manifest) -> impl Iterator<Item = String> {
     manifest.segments.iter().flat_map(|entry| {
-        [Some(segment_file_name(entry.meta.id)), entry.deletes.as_ref().map(|d| d.name.clone())].into_iter().flatten()
+        let own = [Some(segment_file_name(entry.meta.id)), entry.deletes.as_ref().map(|d| d.name.clone())];
+        let indexes = entry.indexes.iter().map(|file| index_file_name(entry.meta.id, file.index));
+        own.into_iter().flatten().chain(indexes)
     })
 }
 

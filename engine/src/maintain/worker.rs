@@ -1,5 +1,5 @@
-//! The background threads of a database: one seals, one compacts, one keeps the log's time, one has its next file ready.
-//! The only file that spawns.
+//! The background threads of a database: one seals, one compacts, one keeps the log's time, one has its next file ready,
+//! one builds indexes. The only file that spawns.
 //!
 //! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, and notes in an idle log what is
 //! durable.
@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{compact, seal};
+use super::{compact, indexes, seal};
+use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::ErrorKind;
+use crate::indexes::IndexState;
 use crate::options::Durability;
 
 /// How often the ticker looks.
@@ -47,11 +49,12 @@ impl Worker {
         let mut threads = Vec::new();
         if core.options.background {
             type Body = fn(&Core, &AtomicBool);
-            let bodies: [(&str, Body); 4] = [
+            let bodies: [(&str, Body); 5] = [
                 ("quarry-seal", sealer),
                 ("quarry-tick", ticker),
                 ("quarry-log", preparer),
                 ("quarry-compact", compactor),
+                ("quarry-index", indexer),
             ];
             for (name, body) in bodies {
                 let (of_thread, stopping) = (Arc::clone(core), Arc::clone(&stopping));
@@ -74,6 +77,7 @@ impl Worker {
         self.stopping.store(true, Ordering::Release);
         core.sealing_changed();
         core.compaction.wake();
+        core.indexing_changed();
         for thread in self.threads.lock().drain(..) {
             let _ = thread.join();
         }
@@ -132,6 +136,26 @@ fn compactor(core: &Core, stopping: &AtomicBool) {
         core.compaction.note(result.err());
         if !rest.is_zero() {
             core.compaction.rest(rest, || stopping.load(Ordering::Acquire));
+        }
+    }
+}
+
+/// Builds what is declared.
+fn indexer(core: &Core, stopping: &AtomicBool) {
+    while !stopping.load(Ordering::Acquire) {
+        let (more, failed) = match indexes::step(core) {
+            Ok(more) => (more, false),
+            // Whoever waits for the index is told; it is tried again.
+            Err(_) => (false, true),
+        };
+        if !more {
+            let mut lock = core.indexing.lock.lock();
+            let is_building = |c: &Arc<CollectionState>| c.indexes().iter().any(|i| i.state() == IndexState::Building);
+            // Looked at under the lock that the news comes under: none is missed.
+            let news = !failed && core.catalog.all().iter().any(is_building);
+            if !news && !stopping.load(Ordering::Acquire) {
+                core.indexing.changed.wait_for(&mut lock, RETRY);
+            }
         }
     }
 }

@@ -6,16 +6,16 @@
 //!       durable seq u64, has clean end u8, zeros 7, clean end seq u64, first log file u64,
 //!       collections u32, segments u32, dropped u32, zeros u32, then their entries in this order
 //! collection: id u32, db string, name string, options bytes, definitions bytes, created seq u64, sealed seq u64
-//! segment:    meta 56 (see FORMAT.md), has deletes u8, zeros 7; with deletes: name string, length u64, crc u32,
-//!             up to seq u64
+//! segment:    meta 56 (see FORMAT.md), has deletes u8, indexes u8, zeros 6; with deletes: name string, length u64,
+//!             crc u32, up to seq u64; for each index: number u32, crc u32, length u64, entries u64
 //! dropped:    id u32, seq u64
 //! ```
 //!
 //! Strings and bytes stand behind their length (u32). Takes bytes that may be anything; every count and length is held
 //! against what is left before it is used.
 
-use super::{CollectionEntry, DeleteFileRef, DroppedEntry, Manifest, SegmentEntry};
-use crate::ids::{CollectionId, LogFileId, SegmentId, Seq};
+use super::{CollectionEntry, DeleteFileRef, DroppedEntry, IndexFileRef, Manifest, SegmentEntry};
+use crate::ids::{CollectionId, IndexId, LogFileId, SegmentId, Seq};
 use crate::io::fields::{Fields, PutFields};
 use crate::segment::SegmentMeta;
 use crate::{Error, ErrorKind, Result};
@@ -78,12 +78,19 @@ impl Manifest {
         for segment in &self.segments {
             segment.meta.encode(out);
             out.put_u8(u8::from(segment.deletes.is_some()));
-            out.put_zeros(7);
+            out.put_u8(u8::try_from(segment.indexes.len()).expect("a collection has at most INDEXES_MAX"));
+            out.put_zeros(6);
             if let Some(deletes) = &segment.deletes {
                 out.put_short_bytes(deletes.name.as_bytes());
                 out.put_u64(deletes.len);
                 out.put_u32(deletes.crc);
                 out.put_u64(deletes.up_to.get());
+            }
+            for file in &segment.indexes {
+                out.put_u32(file.index.get());
+                out.put_u32(file.crc);
+                out.put_u64(file.len);
+                out.put_u64(file.entries);
             }
         }
         for dropped in &self.dropped {
@@ -206,7 +213,13 @@ fn decode_collection(fields: &mut Fields<'_>) -> Result<CollectionEntry> {
 
 fn decode_segment(fields: &mut Fields<'_>) -> Result<SegmentEntry> {
     let meta = SegmentMeta::decode(fields)?;
-    let deletes = if flag(fields)? {
+    let wrong = fields.corrupt("a flag is neither 0 nor 1");
+    let (has_deletes, indexes) = (fields.u8()?, fields.u8()?);
+    fields.zeros(6)?;
+    if has_deletes > 1 {
+        return Err(wrong);
+    }
+    let deletes = if has_deletes == 1 {
         Some(DeleteFileRef {
             name: fields.string()?.to_owned(),
             len: fields.u64()?,
@@ -216,7 +229,21 @@ fn decode_segment(fields: &mut Fields<'_>) -> Result<SegmentEntry> {
     } else {
         None
     };
-    Ok(SegmentEntry { meta, deletes })
+    let mut files: Vec<IndexFileRef> = Vec::with_capacity(indexes.into());
+    for _ in 0..indexes {
+        let wrong = fields.corrupt("an index of a segment is named twice");
+        let file = IndexFileRef {
+            index: IndexId::from_raw(fields.u32()?),
+            crc: fields.u32()?,
+            len: fields.u64()?,
+            entries: fields.u64()?,
+        };
+        if files.iter().any(|other| other.index == file.index) {
+            return Err(wrong);
+        }
+        files.push(file);
+    }
+    Ok(SegmentEntry { meta, deletes, indexes: files })
 }
 
 /// A yes or no in eight bytes, written one way only.

@@ -43,7 +43,7 @@ fn sample(collections: u32, segments: u64) -> Manifest {
             crc: 5,
             up_to: Seq::from_raw(3_500),
         });
-        manifest.segments.push(SegmentEntry { meta, deletes });
+        manifest.segments.push(SegmentEntry { meta, deletes, indexes: Vec::new() });
     }
     manifest.dropped.push(DroppedEntry { id: CollectionId::from_raw(collections + 1), seq: Seq::from_raw(77) });
     manifest

@@ -12,7 +12,7 @@ mod store;
 
 pub use store::{MANIFEST_FILE, ManifestStore};
 
-use crate::ids::{CollectionId, LogFileId, SegmentId, Seq};
+use crate::ids::{CollectionId, IndexId, LogFileId, SegmentId, Seq};
 use crate::segment::SegmentMeta;
 
 /// Everything a database is made of.
@@ -68,6 +68,21 @@ pub struct SegmentEntry {
     pub meta: SegmentMeta,
     /// Where its dead rows stand, if it had any when they were last written.
     pub deletes: Option<DeleteFileRef>,
+    /// The declared indexes that have their entries of it in a file.
+    pub indexes: Vec<IndexFileRef>,
+}
+
+/// The entries of one index over one segment. The name of the file follows from both numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexFileRef {
+    /// The index's number in the collection.
+    pub index: IndexId,
+    /// CRC32C of all bytes of the file.
+    pub crc: u32,
+    /// Length of the file.
+    pub len: u64,
+    /// How many entries it has.
+    pub entries: u64,
 }
 
 /// A list of dead rows.

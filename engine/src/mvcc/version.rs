@@ -9,8 +9,10 @@ use quarrydb_jsonb::JsonbRef;
 use roaring::RoaringBitmap;
 
 use crate::columns::{Columns, Source};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ids::{RowId, Seq};
+use crate::indexes::file::SegmentIndexes;
+use crate::indexes::{Index, IndexSource};
 use crate::segment::{Deletes, DocRef, Segment};
 use crate::tail::{Found, Tail, TailDocument};
 
@@ -21,6 +23,8 @@ pub(crate) struct Sealed {
     pub segment: Segment,
     /// The part that changes.
     pub deletes: Deletes,
+    /// Which declared indexes have their entries of it.
+    pub indexes: SegmentIndexes,
     /// Its columns, opened when first asked for; none where it was written without.
     columns: OnceLock<Option<Columns>>,
 }
@@ -112,7 +116,7 @@ impl Address {
     pub(crate) fn document(&self) -> Result<StoredDocument> {
         match self {
             Self::Tail(tail, row) => tail.document(*row).map(StoredDocument::Tail).ok_or_else(|| {
-                crate::Error::new(crate::ErrorKind::Internal, format!("{row} is not in the tail that named it"))
+                crate::Error::new(ErrorKind::Internal, format!("{row} is not in the tail that named it"))
             }),
             Self::Segment(sealed, row) => sealed.segment.doc(*row).map(StoredDocument::Segment),
         }
@@ -212,7 +216,26 @@ impl Version {
 impl Sealed {
     /// A segment and what ended in it.
     pub(crate) fn new(segment: Segment, deletes: Deletes) -> Self {
-        Self { segment, deletes, columns: OnceLock::new() }
+        Self::with_indexes(segment, deletes, SegmentIndexes::default())
+    }
+
+    /// A segment, what ended in it, and the indexes that have files of it.
+    pub(crate) fn with_indexes(segment: Segment, deletes: Deletes, indexes: SegmentIndexes) -> Self {
+        Self { segment, deletes, indexes, columns: OnceLock::new() }
+    }
+
+    /// The entries that an index has of it; none where they are not made yet, or not any more.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from the index's file.
+    pub(crate) fn index(&self, index: &Index) -> Result<Option<IndexSource>> {
+        let Some(file) = self.indexes.get(index.id) else { return Ok(None) };
+        match file.facts() {
+            Ok(_) => Ok(Some(IndexSource::Segment(file))),
+            // Its file may go with the index, or with the segment in a newer version, before it was first read.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Its columns.

@@ -12,6 +12,7 @@ use quarrydb_jsonb::{JsonbRef, id_hash};
 use super::{log_options, open_deletes, replay};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, RowId, Seq};
+use crate::indexes::file::{SegmentIndex, is_index_file_name};
 use crate::io::{DiskStorage, Storage};
 use crate::log::{RecoverFloor, file_name, recover};
 use crate::maintain::seal;
@@ -87,11 +88,19 @@ pub fn check_on(storage: &Arc<dyn Storage>) -> Result<CheckReport> {
         if let Err(error) = check_segment(storage, entry, ids, &mut report) {
             report.damage.push(error.message().to_owned());
         }
+        for file in &entry.indexes {
+            if let Err(error) = SegmentIndex::new(Arc::clone(storage), &entry.meta, *file).verify() {
+                report.damage.push(error.message().to_owned());
+            }
+        }
     }
     check_log(&**storage, &manifest, &mut report);
     let named: HashSet<String> = seal::files(&manifest).collect();
     for (name, bytes) in storage.list()? {
-        let ours = name.ends_with(".qseg") || name.ends_with(".qdel") || name.ends_with(crate::io::TEMPORARY_SUFFIX);
+        let ours = name.ends_with(".qseg")
+            || name.ends_with(".qdel")
+            || is_index_file_name(&name)
+            || name.ends_with(crate::io::TEMPORARY_SUFFIX);
         if ours && !named.contains(&name) {
             report.notes.push(format!("{name} ({bytes} bytes) is named by nothing: the next start removes it"));
         }
@@ -160,7 +169,8 @@ fn check_log(storage: &dyn Storage, manifest: &Manifest, report: &mut CheckRepor
                 Op::Insert { documents, .. } => replay::values(record.payload, documents).collect(),
                 Op::Update { document, .. } => vec![document],
                 Op::Delete { ids, .. } => replay::values(record.payload, ids).collect(),
-                Op::Create { .. } | Op::Drop { .. } => Vec::new(),
+                Op::CreateIndex { definition, .. } => vec![definition],
+                Op::Create { .. } | Op::Drop { .. } | Op::IndexReady { .. } | Op::DropIndex { .. } => Vec::new(),
             };
             for span in spans {
                 if let Err(error) = quarrydb_jsonb::validate(span.of(record.payload)) {

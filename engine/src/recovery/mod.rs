@@ -17,9 +17,11 @@ use quarrydb_jsonb::JsonbBuf;
 
 use crate::budget::Budget;
 use crate::catalog::{Catalog, CollectionState};
-use crate::core::{Core, Counters, Sealing};
+use crate::core::{Core, Counters, Indexing, Sealing};
 use crate::error::{Error, Result};
 use crate::ids::{CollectionId, Seq};
+use crate::indexes::IndexSet;
+use crate::indexes::file::{SegmentIndex, SegmentIndexes, is_index_file_name};
 use crate::io::{Clock, Storage};
 use crate::log::{Log, LogOptions, RecoverFloor, RecoveryReport, recover};
 use crate::maintain::pace::Compacting;
@@ -66,6 +68,7 @@ pub(crate) fn open(
         let options = JsonbBuf::from_valid(entry.options.clone());
         let state = CollectionState::new(entry.id, (entry.db.clone(), entry.name.clone()), options, entry.created_seq);
         state.set_sealed_seq(entry.sealed_seq);
+        state.install_indexes(IndexSet::decode(crate::manifest::MANIFEST_FILE, &entry.definitions)?);
         let segments = segments.remove(&entry.id).unwrap_or_default();
         state.install(Version { segments, ..Version::empty() });
         catalog.add(state);
@@ -94,6 +97,7 @@ pub(crate) fn open(
         counters: Counters::default(),
         sealing: Sealing::default(),
         compaction: Compacting::default(),
+        indexing: Indexing::default(),
         closing: AtomicBool::new(false),
         options,
         storage,
@@ -135,7 +139,10 @@ fn open_segments(
     for entry in &manifest.segments {
         let segment = Segment::open(&**storage, entry.meta, Arc::clone(cache))?;
         let deletes = open_deletes(&**storage, entry)?;
-        segments.entry(entry.meta.collection).or_default().push(Arc::new(Sealed::new(segment, deletes)));
+        let indexes = entry.indexes.iter().map(|file| SegmentIndex::new(Arc::clone(storage), &entry.meta, *file));
+        let indexes = SegmentIndexes::new(indexes.map(Arc::new).collect());
+        let sealed = Sealed::with_indexes(segment, deletes, indexes);
+        segments.entry(entry.meta.collection).or_default().push(Arc::new(sealed));
     }
     Ok(segments)
 }
@@ -168,8 +175,12 @@ fn read_whole(storage: &dyn Storage, name: &str, len: u64) -> Result<Vec<u8>> {
 /// Step 4: segment, delete and temporary files that nothing names.
 fn remove_unnamed(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<String>> {
     let named: HashSet<String> = seal::files(manifest).collect();
-    let ours =
-        |name: &str| name.ends_with(".qseg") || name.ends_with(".qdel") || name.ends_with(crate::io::TEMPORARY_SUFFIX);
+    let ours = |name: &str| {
+        name.ends_with(".qseg")
+            || name.ends_with(".qdel")
+            || is_index_file_name(name)
+            || name.ends_with(crate::io::TEMPORARY_SUFFIX)
+    };
     let mut removed = Vec::new();
     for (name, _) in storage.list()? {
         if ours(&name) && !named.contains(&name) {

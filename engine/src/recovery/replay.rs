@@ -10,7 +10,8 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef, id_hash};
 
 use crate::catalog::{Catalog, CollectionState};
 use crate::error::{Error, Result};
-use crate::ids::{CollectionId, Seq};
+use crate::ids::{CollectionId, IndexId, Seq};
+use crate::indexes::{Index, IndexDefinition};
 use crate::log::{Payload, RecordRef, file_name};
 use crate::txn::insert::id_of;
 use crate::txn::payload::{self, Op, RECORD_COMMIT, Span};
@@ -49,6 +50,23 @@ impl<'a> Replay<'a> {
                     self.catalog.remove(*collection);
                     self.open.insert(*collection, None);
                 }
+                Op::CreateIndex { collection, definition, index } => {
+                    let wrong = || Error::corrupt(&name, record.offset, "the definition of an index cannot be read");
+                    let value = quarrydb_jsonb::validate(definition.of(record.payload)).map_err(|_| wrong())?;
+                    let definition = IndexDefinition::from_object(value).map_err(|_| wrong())?;
+                    self.create_index(*collection, *index, definition);
+                }
+                Op::IndexReady { collection, index } => {
+                    let state = self.collection(*collection);
+                    if let Some(index) = state.and_then(|state| state.indexes().by_id(*index).cloned()) {
+                        index.set_ready();
+                    }
+                }
+                Op::DropIndex { collection, index } => {
+                    if let Some(state) = self.collection(*collection) {
+                        state.install_indexes(state.indexes().without(*index));
+                    }
+                }
                 Op::Insert { collection, .. } | Op::Update { collection, .. } | Op::Delete { collection, .. } => {
                     // A collection that is not there was dropped later on, and the manifest knew.
                     let Some(state) = self.collection(*collection) else { continue };
@@ -65,6 +83,15 @@ impl<'a> Replay<'a> {
 
     fn collection(&mut self, id: CollectionId) -> Option<Arc<CollectionState>> {
         self.open.entry(id).or_insert_with(|| self.catalog.by_id(id)).clone()
+    }
+
+    fn create_index(&mut self, collection: CollectionId, id: IndexId, definition: IndexDefinition) {
+        let Some(state) = self.collection(collection) else { return };
+        let indexes = state.indexes();
+        // One below the next number that is not there was dropped since.
+        if id >= indexes.next_id() {
+            state.install_indexes(indexes.with(Arc::new(Index::new(id, definition, false))));
+        }
     }
 
     fn create(&mut self, id: CollectionId, record: &RecordRef<'_>, (db, name, options): (Span, Span, Span)) {
@@ -103,7 +130,7 @@ fn apply_op(state: &CollectionState, op: &Op, payload: &Payload, seq: Seq) -> Re
             }
             Ok(())
         }),
-        Op::Create { .. } | Op::Drop { .. } => Ok(()),
+        _ => Ok(()),
     }
 }
 

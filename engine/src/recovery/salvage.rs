@@ -18,10 +18,11 @@ use crate::collection::Collection;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, RowId, Seq};
+use crate::indexes::{Index, IndexDefinition, IndexSet};
 use crate::io::Storage;
 use crate::io::disk::holds_something;
 use crate::log::{RecordRef, file_name, whole_records};
-use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
+use crate::manifest::{MANIFEST_FILE, Manifest, ManifestStore, SegmentEntry};
 use crate::options::{Durability, Options, WriteOptions};
 use crate::segment::{BlockBuf, BlockCache, Segment, parse_segment_file_name};
 use crate::txn::insert::id_of;
@@ -56,6 +57,7 @@ pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<SalvageRe
         sealed: HashMap::new(),
         next_collection: CollectionId::default(),
         batches: BTreeMap::new(),
+        indexes: BTreeMap::new(),
         report: SalvageReport::default(),
     };
     salvage.run(&storage)?;
@@ -75,6 +77,7 @@ struct Salvage {
     /// dropped before.
     next_collection: CollectionId,
     batches: BTreeMap<CollectionId, InsertBatch>,
+    indexes: BTreeMap<CollectionId, IndexSet>,
     report: SalvageReport,
 }
 
@@ -90,6 +93,10 @@ impl Salvage {
         for entry in manifest.iter().flat_map(|m| &m.collections) {
             self.names.insert(entry.id, (entry.db.clone(), entry.name.clone()));
             self.sealed.insert(entry.id, entry.sealed_seq);
+            match IndexSet::decode(MANIFEST_FILE, &entry.definitions) {
+                Ok(set) => drop(self.indexes.insert(entry.id, set)),
+                Err(error) => self.lost(error.message()),
+            }
         }
         self.next_collection = manifest.as_ref().map_or(CollectionId::default(), |m| m.next_collection);
         let segments = self.segments(storage, manifest.as_ref())?;
@@ -111,7 +118,22 @@ impl Salvage {
             None => self.lost("without the manifest the log cannot be told from an older one: it was left out"),
         }
         let waiting: Vec<_> = self.batches.keys().copied().collect();
-        waiting.into_iter().try_for_each(|id| self.flush(id))
+        waiting.into_iter().try_for_each(|id| self.flush(id))?;
+        self.declare_indexes()
+    }
+
+    /// Builds the indexes that there were; a unique one cannot be where documents came back that had been deleted.
+    fn declare_indexes(&mut self) -> Result<()> {
+        for (id, set) in std::mem::take(&mut self.indexes) {
+            let collection = self.collection(id)?;
+            for index in set.iter() {
+                let definition = index.definition.clone();
+                if let Err(error) = collection.create_indexes(&[definition], &WriteOptions::default()) {
+                    self.lost(&format!("the index {} of {id} is left out: {error}", index.definition.name()));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn lost(&mut self, what: &str) {
@@ -126,7 +148,7 @@ impl Salvage {
         let mut entries = Vec::new();
         for id in storage.list()?.iter().filter_map(|(name, _)| parse_segment_file_name(name)) {
             match Segment::read_meta(&**storage, id) {
-                Ok(meta) => entries.push(SegmentEntry { meta, deletes: None }),
+                Ok(meta) => entries.push(SegmentEntry { meta, deletes: None, indexes: Vec::new() }),
                 Err(error) => self.lost(error.message()),
             }
         }
@@ -189,7 +211,24 @@ impl Salvage {
                     let text = |span: Span| String::from_utf8_lossy(span.of(record.payload)).into_owned();
                     self.names.entry(collection).or_insert_with(|| (text(db), text(name)));
                 }
+                Op::CreateIndex { collection, definition, index } => {
+                    match IndexDefinition::from_object(JsonbRef::from_valid(definition.of(record.payload))) {
+                        Ok(definition) => {
+                            let set = self.indexes.entry(collection).or_default();
+                            if index >= set.next_id() {
+                                *set = set.with(Arc::new(Index::new(index, definition, true)));
+                            }
+                        }
+                        Err(error) => self.lost(&format!("an index of {collection} is lost: {error}")),
+                    }
+                }
+                Op::DropIndex { collection, index } => {
+                    let set = self.indexes.entry(collection).or_default();
+                    *set = set.without(index);
+                }
+                Op::IndexReady { .. } => {}
                 Op::Drop { collection } => {
+                    self.indexes.remove(&collection);
                     self.batches.remove(&collection);
                     self.collection(collection)?.drop(&WriteOptions::default())?.wait()?;
                 }

@@ -14,7 +14,9 @@ use quarrydb_jsonb::JsonbRef;
 
 use roaring::RoaringBitmap;
 
-use crate::ids::{RowId, Seq};
+use crate::ids::{IndexId, RowId, Seq};
+use crate::indexes::tail::TailIndexes;
+use crate::indexes::{Index, IndexSource};
 use crate::log::Payload;
 use chunks::Chunks;
 use primary::Primary;
@@ -47,6 +49,8 @@ pub(crate) struct Tail {
     ends: Mutex<Vec<(RowId, Seq)>>,
     /// Columns of its rows, made when they are asked for.
     chunks: Chunks,
+    /// Made of the rows when asked for.
+    indexes: TailIndexes,
 }
 
 /// A version of a document in a tail, with the bytes that keep it alive.
@@ -208,6 +212,25 @@ impl Tail {
         let row = self.rows.get(row.get() as usize)?;
         let ended = row.ended.load(Ordering::Acquire);
         Some((row.created, (ended != LIVE).then_some(Seq::from_raw(ended))))
+    }
+
+    /// The entries that an index has of the rows so far.
+    #[must_use]
+    pub(crate) fn index(&self, index: &Index) -> IndexSource {
+        let document = |row| self.view(RowId::from_raw(row));
+        IndexSource::Tail(self.indexes.get(index.id).sorted(index, self.rows(), &document))
+    }
+
+    /// Whether `found` says of a row that it is enough, among those that may have an entry of this key: for the committer.
+    pub(crate) fn probe(&self, index: &Index, key: &[u8], found: &mut dyn FnMut(RowId) -> bool) -> bool {
+        let document = |row| self.view(RowId::from_raw(row));
+        let mut found = |row| found(RowId::from_raw(row));
+        self.indexes.get(index.id).probe(index, self.rows(), key, &document, &mut found)
+    }
+
+    /// Lets the entries of an index go that was dropped.
+    pub(crate) fn forget(&self, index: IndexId) {
+        self.indexes.forget(index);
     }
 
     /// The number of rows, versions that ended included.

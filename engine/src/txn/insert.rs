@@ -15,6 +15,7 @@ use quarrydb_jsonb::{JsonbRef, Kind, id_hash};
 use super::commit::{freeze_if_full, too_large};
 use super::group::Pending;
 use super::payload::{self, Op, Span};
+use super::unique::Uniqueness;
 use crate::batch::{Incoming, InsertBatch};
 use crate::catalog::CollectionState;
 use crate::core::Core;
@@ -105,6 +106,7 @@ pub(crate) fn insert(
     let tried = ready.len();
     let mut failed = None;
     let mut fault = None;
+    let mut unique = Uniqueness::of(&collection);
     ready.retain_mut(|document| {
         if ordered && failed.is_some() || fault.is_some() {
             return false;
@@ -120,11 +122,17 @@ pub(crate) fn insert(
                 Err(error) => fault = Some(error),
             }
         }
-        if taken {
-            failed = Some(document.index);
-            errors.push(WriteFailure { index: document.index as usize, error: duplicate(&collection, id) });
+        let mut refused = taken.then(|| duplicate(&collection, id));
+        if let (None, None, Some(unique)) = (&refused, &fault, &mut unique) {
+            match unique.claim(&collection, JsonbRef::from_valid(document.span.of(whole.bytes()))) {
+                Ok(found) => refused = found,
+                Err(error) => fault = Some(error),
+            }
         }
-        !taken
+        let Some(error) = refused else { return true };
+        failed = Some(document.index);
+        errors.push(WriteFailure { index: document.index as usize, error });
+        false
     });
     if let Some(fault) = fault {
         return Err(fault);

@@ -6,7 +6,7 @@
 //! checked against the payload and nothing else is asked of it. Bytes are stated in FORMAT.md. Next: `commit.rs`.
 
 use crate::error::{Error, Result};
-use crate::ids::CollectionId;
+use crate::ids::{CollectionId, IndexId};
 
 /// The kind of log record that holds a commit.
 pub(crate) const RECORD_COMMIT: u8 = 1;
@@ -81,6 +81,29 @@ pub(crate) enum Op {
         /// Its number.
         collection: CollectionId,
     },
+    /// An index is declared; it is to be built.
+    CreateIndex {
+        /// Of which collection.
+        collection: CollectionId,
+        /// What it is, an object.
+        definition: Span,
+        /// Its number there.
+        index: IndexId,
+    },
+    /// An index is built: it serves from here on.
+    IndexReady {
+        /// Of which collection.
+        collection: CollectionId,
+        /// Its number there.
+        index: IndexId,
+    },
+    /// An index ends.
+    DropIndex {
+        /// Of which collection.
+        collection: CollectionId,
+        /// Its number there.
+        index: IndexId,
+    },
 }
 
 impl Op {
@@ -92,7 +115,10 @@ impl Op {
             | Self::Update { collection, .. }
             | Self::Delete { collection, .. }
             | Self::Create { collection, .. }
-            | Self::Drop { collection } => collection,
+            | Self::Drop { collection }
+            | Self::CreateIndex { collection, .. }
+            | Self::IndexReady { collection, .. }
+            | Self::DropIndex { collection, .. } => collection,
         }
     }
 }
@@ -102,6 +128,9 @@ const OP_UPDATE: u8 = 2;
 const OP_DELETE: u8 = 3;
 const OP_CREATE: u8 = 4;
 const OP_DROP: u8 = 5;
+const OP_CREATE_INDEX: u8 = 6;
+const OP_INDEX_READY: u8 = 7;
+const OP_DROP_INDEX: u8 = 8;
 /// Where the operations begin and how many they are: the last eight bytes.
 const TRAILER_BYTES: usize = 8;
 
@@ -123,6 +152,11 @@ pub(crate) fn finish(mut bytes: Vec<u8>, ops: &[Op]) -> Vec<u8> {
                 (OP_CREATE, collection, [Some(db), Some(name), Some(options)], None)
             }
             Op::Drop { collection } => (OP_DROP, collection, [None; 3], None),
+            Op::CreateIndex { collection, definition, index } => {
+                (OP_CREATE_INDEX, collection, [Some(definition), None, None], Some(index.get()))
+            }
+            Op::IndexReady { collection, index } => (OP_INDEX_READY, collection, [None; 3], Some(index.get())),
+            Op::DropIndex { collection, index } => (OP_DROP_INDEX, collection, [None; 3], Some(index.get())),
         };
         bytes.push(kind);
         bytes.extend_from_slice(&collection.get().to_le_bytes());
@@ -192,6 +226,12 @@ pub(crate) fn read(payload: &[u8], file: &str, at: u64) -> Result<Vec<Op>> {
             }
             OP_CREATE => Op::Create { collection, db: span()?, name: span()?, options: span()? },
             OP_DROP => Op::Drop { collection },
+            OP_CREATE_INDEX => {
+                let definition = span()?;
+                Op::CreateIndex { collection, definition, index: IndexId::from_raw(next()?) }
+            }
+            OP_INDEX_READY => Op::IndexReady { collection, index: IndexId::from_raw(next()?) },
+            OP_DROP_INDEX => Op::DropIndex { collection, index: IndexId::from_raw(next()?) },
             _ => return Err(bad(offset, "an operation of unknown kind")),
         };
         ops.push(op);
@@ -214,6 +254,9 @@ mod tests {
             Op::Delete { collection, ids: Span::new(1, 3), count: 1 },
             Op::Create { collection, db: Span::new(0, 1), name: Span::new(1, 2), options: Span::new(2, 3) },
             Op::Drop { collection },
+            Op::CreateIndex { collection, definition: Span::new(3, 7), index: IndexId::from_raw(9) },
+            Op::IndexReady { collection, index: IndexId::from_raw(9) },
+            Op::DropIndex { collection, index: IndexId::from_raw(9) },
         ];
         (finish((0..10).collect(), &ops), ops)
     }

@@ -16,6 +16,7 @@ use super::commit::{Order, freeze_if_full, too_large};
 use super::insert::{check_id, duplicate, id_of};
 use super::modify::{Modified, UpdateOutcome, UpdateRequest};
 use super::payload::{self, Op, Span};
+use super::unique::Uniqueness;
 use crate::budget::Meter;
 use crate::catalog::CollectionState;
 use crate::core::Core;
@@ -292,6 +293,7 @@ impl Writing<'_> {
             // The answer rests on commits that may still wait for the log.
             return Ok((Done { outcome, kept }, self.core.watermarks().applied()));
         }
+        self.check_unique(&changes)?;
         // The last place where it can still end with nothing changed.
         Deadline::check(self.choice.deadline)?;
         let (payload, spans, deleted) = encode(self.collection, &changes);
@@ -313,6 +315,19 @@ impl Writing<'_> {
         Ok((Done { outcome, kept }, seq))
     }
 
+    /// Whether the documents may be as they come to be, all of them at once: what one gives up another may take.
+    fn check_unique(&self, changes: &[Target]) -> Result<()> {
+        let Some(mut unique) = Uniqueness::of(self.collection) else { return Ok(()) };
+        changes.iter().for_each(|target| unique.ends(&target.address));
+        for target in changes {
+            let Change::To(document) = &target.change else { continue };
+            if let Some(error) = unique.claim(self.collection, document.view())? {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Inserts the document that an update without a match implies.
     pub(super) fn insert_upserted(
         &self,
@@ -330,6 +345,11 @@ impl Writing<'_> {
         let current = version.current(hash, id)?;
         if current.live.is_some() {
             return Err(duplicate(self.collection, id));
+        }
+        if let Some(mut unique) = Uniqueness::of(self.collection)
+            && let Some(error) = unique.claim(self.collection, document.view())?
+        {
+            return Err(error);
         }
         let bytes = document.view().as_bytes().to_vec();
         let span = Span::new(0, bytes.len());

@@ -76,21 +76,22 @@ pub(crate) async fn write(call: &Call, body: &[u8]) -> Result<Response> {
 fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -> Result<Planned> {
     let fields = call.fields(body, &TAKEN)?;
     let variables = fields.object("let")?;
+    let collection = call.collection(&fields)?;
     let steps = match apart {
-        Some((operations, faults)) => parse_all(operations.iter().map(JsonbBuf::view), faults, variables)?,
+        Some((operations, faults)) => parse_all(operations.iter().map(JsonbBuf::view), faults, variables, &collection)?,
         None => {
             let value = fields.required("operations")?;
             let operations = value.as_array();
             let operations =
                 operations.ok_or_else(|| ApiError::wrong_type("operations", "an array of operations", value))?;
-            parse_all(operations.iter(), Faults::new(), variables)?
+            parse_all(operations.iter(), Faults::new(), variables, &collection)?
         }
     };
     if steps.is_empty() {
         return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation").at("operations"));
     }
     let (ordered, options) = (fields.bool("ordered", true)?, call.write_options(&fields)?);
-    Ok(Planned { steps, ordered, options, collection: call.collection(&fields)? })
+    Ok(Planned { steps, ordered, options, collection })
 }
 
 /// All operations; their regular expressions count together, as those of one filter do.
@@ -98,19 +99,20 @@ fn parse_all<'a>(
     operations: impl Iterator<Item = JsonbRef<'a>>,
     mut faults: Faults,
     variables: Option<JsonbRef<'_>>,
+    collection: &Collection,
 ) -> Result<Vec<Step>> {
     let _together = PatternCount::open();
     operations
         .enumerate()
         .map(|(index, operation)| match faults.remove(&index) {
             Some(fault) => Ok(Step::Bad(fault)),
-            None => parse(operation, variables).map_err(|e| e.inside(&format!("operations[{index}]"))),
+            None => parse(operation, variables, collection).map_err(|e| e.inside(&format!("operations[{index}]"))),
         })
         .collect()
 }
 
 /// One operation: an object of one field, which names it.
-fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Step> {
+fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>, collection: &Collection) -> Result<Step> {
     let only = operation.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
     let Some(entry) = only else {
         return Err(ApiError::wrong_type("an operation", "an object of one field that names the operation", operation));
@@ -130,6 +132,7 @@ fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Ste
             let update = fields.required("update").map_err(within)?;
             let update =
                 parse_update(update, fields.array("arrayFilters").map_err(within)?, variables).map_err(within)?;
+            fields.check_hint(collection).map_err(within)?;
             Step::Update(Box::new(update_request(&fields, variables, update, name == "updateMany").map_err(within)?))
         }
         "replaceOne" => {
@@ -137,11 +140,12 @@ fn parse(operation: JsonbRef<'_>, variables: Option<JsonbRef<'_>>) -> Result<Ste
             let replacement = fields.required("replacement").map_err(within)?;
             let replacement = Update::parse_replacement(replacement, &context("replacement", None));
             let replacement = replacement.map_err(|e| within(e.into()))?;
+            fields.check_hint(collection).map_err(within)?;
             Step::Update(Box::new(update_request(&fields, variables, replacement, false).map_err(within)?))
         }
         "deleteOne" | "deleteMany" => {
             let fields = Fields::new(entry.value, name, &DELETE, &[]).map_err(within)?;
-            fields.check_hint().map_err(within)?;
+            fields.check_hint(collection).map_err(within)?;
             let mut request = DeleteRequest::one(filter_with(&fields, variables).map_err(within)?);
             request.many = name == "deleteMany";
             Step::Delete(Box::new(request))
@@ -163,7 +167,6 @@ fn update_request(
     update: Update,
     many: bool,
 ) -> Result<UpdateRequest> {
-    fields.check_hint()?;
     let mut request = UpdateRequest::one(filter_with(fields, variables)?, update);
     request.many = many;
     request.upsert = fields.bool("upsert", false)?;

@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
-use quarrydb::{CollectionStats, Created};
+use quarrydb::{CollectionStats, Created, IndexInfo};
 use quarrydb_jsonb::{Builder, JsonbBuf};
 
-use super::Call;
+use super::{Call, indexes};
 use crate::answer;
 use crate::body;
 use crate::error::{ApiError, Result};
@@ -93,8 +93,9 @@ pub(crate) async fn collection(State(app): State<Shared>, request: Request<Body>
         }
         _ => {
             with_call(&app, Operation::DescribeCollection, &mut parts, body, async |call, _| {
-                let stats = with_fields(&Bytes::new(), call, |call, fields| Ok(call.collection(fields)?.stats()))?;
-                Ok(call.answer(StatusCode::OK, print_stats(stats.as_ref())))
+                let collection = with_fields(&Bytes::new(), call, |call, fields| call.collection(fields))?;
+                let (stats, indexes) = (collection.stats(), collection.indexes());
+                Ok(call.answer(StatusCode::OK, print_stats(stats.as_ref(), &indexes)?))
             })
             .await
         }
@@ -105,10 +106,10 @@ pub(crate) async fn collection(State(app): State<Shared>, request: Request<Body>
 pub(crate) async fn indexes(State(app): State<Shared>, request: Request<Body>) -> Response {
     let (mut parts, body) = request.into_parts();
     with_call(&app, Operation::ListIndexes, &mut parts, body, async |call, _| {
-        let stats = with_fields(&Bytes::new(), call, |call, fields| Ok(call.collection(fields)?.stats()))?;
+        let collection = with_fields(&Bytes::new(), call, |call, fields| call.collection(fields))?;
         let mut out = b"{\"indexes\":[".to_vec();
-        if let Some(stats) = &stats {
-            print_id_index(stats, &mut out);
+        if let Some(stats) = collection.stats() {
+            indexes::print(stats.documents, &collection.indexes(), &mut out)?;
         }
         out.extend_from_slice(b"]}");
         Ok(call.answer(StatusCode::OK, out))
@@ -177,34 +178,34 @@ fn answer_dropped(call: &Call, dropped: bool) -> Response {
 }
 
 /// The description of a collection; one that is not there is an empty one.
-fn print_stats(stats: Option<&CollectionStats>) -> Vec<u8> {
+fn print_stats(stats: Option<&CollectionStats>, indexes: &[IndexInfo]) -> Result<Vec<u8>> {
     let mut out = vec![b'{'];
     answer::count("documents", stats.map_or(0, |s| s.documents), &mut out);
     answer::count("segments", stats.map_or(0, |s| s.segments), &mut out);
     answer::count("tailDocuments", stats.map_or(0, |s| s.tail_documents), &mut out);
     out.extend_from_slice(b",\"bytes\":{");
     let bytes = stats.map_or(0, |s| s.bytes_on_disk);
-    let columns = stats.map_or(0, |s| s.column_bytes);
+    let (columns, index_bytes) = stats.map_or((0, 0), |s| (s.column_bytes, s.index_bytes));
     answer::count("documents", bytes.saturating_sub(columns), &mut out);
     answer::count("columns", columns, &mut out);
-    answer::count("indexes", 0, &mut out);
-    answer::count("total", bytes, &mut out);
+    answer::count("indexes", index_bytes, &mut out);
+    answer::count("total", bytes + index_bytes, &mut out);
     out.extend_from_slice(b"},\"indexes\":[");
     if let Some(stats) = stats {
-        print_id_index(stats, &mut out);
+        indexes::print(stats.documents, indexes, &mut out)?;
     }
-    out.push(b']');
+    out.extend_from_slice(b"],\"indexSizes\":{");
+    let sizes = stats.map(|_| ("_id_", 0)).into_iter();
+    for (name, bytes) in sizes.chain(indexes.iter().map(|index| (index.definition.name(), index.bytes))) {
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        answer::string(name, &mut out);
+        out.push(b':');
+        answer::integer(i64::try_from(bytes).unwrap_or(i64::MAX), &mut out);
+    }
+    out.push(b'}');
     answer::count("overflowPaths", stats.map_or(0, |s| s.overflow_paths), &mut out);
     out.push(b'}');
-    out
-}
-
-/// The index that every collection has.
-fn print_id_index(stats: &CollectionStats, out: &mut Vec<u8>) {
-    out.extend_from_slice(
-        b"{\"name\":\"_id_\",\"keys\":{\"_id\":1},\"unique\":true,\"state\":\"ready\",\"progress\":1.0",
-    );
-    answer::count("entries", stats.documents, out);
-    answer::count("bytes", 0, out);
-    out.push(b'}');
+    Ok(out)
 }

@@ -13,7 +13,6 @@ const TAKEN: [&str; 3] = ["key", "filter", "hint"];
 pub(crate) async fn distinct(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &TAKEN)?;
-    fields.check_hint()?;
     let mut distinct = Distinct::parse(fields.required("key")?, &context("key", None))?;
     let filter = filter(&fields)?;
     let deadline = fields.deadline(call.app.settings.max_time)?;

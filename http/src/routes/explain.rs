@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use quarrydb::{Explained, FindRequest};
+use quarrydb::{Collection, Explained, FindRequest};
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::{Distinct, Update};
 
@@ -59,8 +59,8 @@ pub(crate) async fn explain(call: &Call, body: &[u8]) -> Result<Response> {
     if name == "aggregate" {
         return Err(ApiError::not_implemented("aggregate"));
     }
-    let request = request(call, name, taken, value).map_err(|e| e.inside(name))?;
     let collection = call.collection(&fields)?;
+    let request = request(call, &collection, name, taken, value).map_err(|e| e.inside(name))?;
     let explained = if name == "count" && request.filter.is_everything() {
         collection.explain_count(request)?
     } else {
@@ -72,9 +72,15 @@ pub(crate) async fn explain(call: &Call, body: &[u8]) -> Result<Response> {
 }
 
 /// The reading that an operation does.
-fn request(call: &Call, name: &str, taken: &[&str], value: JsonbRef<'_>) -> Result<FindRequest> {
+fn request(
+    call: &Call,
+    collection: &Collection,
+    name: &str,
+    taken: &[&str],
+    value: JsonbRef<'_>,
+) -> Result<FindRequest> {
     let fields = Fields::new(value, name, taken, &[])?;
-    fields.check_hint()?;
+    fields.check_hint(collection)?;
     // What an operation would refuse is refused here too.
     if taken.contains(&"update") {
         parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?;

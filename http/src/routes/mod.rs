@@ -12,6 +12,7 @@ pub(crate) mod distinct;
 pub(crate) mod explain;
 mod failures;
 pub(crate) mod import;
+pub(crate) mod indexes;
 pub(crate) mod insert;
 pub(crate) mod later;
 pub(crate) mod modify;
@@ -164,19 +165,21 @@ impl Call {
         Fields::new(body, self.operation.name(), taken, further)
     }
 
-    /// The collection that the call names.
+    /// The collection that the call names, once a hint beside it is known to name one of its indexes.
     ///
     /// # Errors
-    /// `InvalidNamespace`; 403 where the names stand in the body and the key may not.
+    /// `InvalidNamespace`; 400 for the hint; 403 where the names stand in the body and the key may not.
     pub(crate) fn collection(&self, fields: &Fields<'_>) -> Result<Collection> {
-        match &self.names {
-            Names::Path { db, coll } => Ok(self.database()?.collection(db, coll)?),
+        let collection = match &self.names {
+            Names::Path { db, coll } => self.database()?.collection(db, coll)?,
             Names::Body => {
                 let (db, coll) = (fields.string("database")?, fields.string("collection")?);
                 self.check_role(db, self.operation.role())?;
-                Ok(self.database()?.collection(db, coll)?)
+                self.database()?.collection(db, coll)?
             }
-        }
+        };
+        fields.check_hint(&collection)?;
+        Ok(collection)
     }
 
     /// What a write says of its durability and its time.
@@ -305,6 +308,8 @@ pub(crate) async fn run(call: &Call, body: &[u8]) -> Result<Response> {
         Operation::BulkWrite => bulk::write(call, body).await,
         Operation::Explain => explain::explain(call, body).await,
         Operation::Compact => compact::compact(call, body).await,
+        Operation::CreateIndex => indexes::create(call, body).await,
+        Operation::DropIndex => indexes::drop(call, body).await,
         _ => later::refuse(call, body),
     }
 }

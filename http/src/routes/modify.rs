@@ -33,7 +33,6 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let replaces = call.operation == Operation::FindOneAndReplace;
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), if replaces { &REPLACE } else { &UPDATE })?;
-    fields.check_hint()?;
     let update = if replaces {
         Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?
     } else {
@@ -53,7 +52,6 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
 pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &DELETE)?;
-    fields.check_hint()?;
     let mut request = DeleteRequest::one(filter(&fields)?);
     request.sort = sort(&fields)?;
     let projection = bound(&fields, &request.filter)?;

@@ -71,7 +71,6 @@ pub(crate) async fn answer_find(call: &Call, collection: Collection, request: Fi
 pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &COUNT)?;
-    fields.check_hint()?;
     let filter = filter(&fields)?;
     let (skip, limit) = (fields.count("skip")?.unwrap_or(0), fields.count("limit")?);
     let deadline = fields.deadline(call.app.settings.max_time)?;
@@ -89,7 +88,6 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
 
 /// What findOne and find have in common.
 fn request(call: &Call, fields: &Fields<'_>) -> Result<(Collection, FindRequest)> {
-    fields.check_hint()?;
     let mut request = FindRequest::new(filter(fields)?);
     request.projection = projection(fields)?;
     request.sort = sort(fields)?;

@@ -23,7 +23,6 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let mut taken = UPDATE_ONE.to_vec();
     taken.retain(|&name| !many || name != "sort");
     let fields = call.fields(body.view(), &taken)?;
-    fields.check_hint()?;
     let update = parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?;
     let mut request = UpdateRequest::one(filter(&fields)?, update);
     request.many = many;
@@ -38,7 +37,6 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
 pub(crate) async fn replace(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &REPLACE)?;
-    fields.check_hint()?;
     let replacement = Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?;
     let mut request = UpdateRequest::one(filter(&fields)?, replacement);
     request.upsert = fields.bool("upsert", false)?;
@@ -52,7 +50,6 @@ pub(crate) async fn replace(call: &Call, body: &[u8]) -> Result<Response> {
 pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &DELETE)?;
-    fields.check_hint()?;
     let mut request = DeleteRequest::one(filter(&fields)?);
     request.many = call.operation == Operation::DeleteMany;
     let options = call.write_options(&fields)?;

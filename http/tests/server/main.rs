@@ -14,6 +14,7 @@ mod crash;
 mod documents;
 mod express;
 mod import;
+mod indexes;
 mod limits;
 mod operations;
 mod rules;

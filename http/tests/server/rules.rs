@@ -24,14 +24,12 @@ fn every_fault_has_the_same_shape() {
 #[test]
 fn what_is_not_built_says_so_after_checking_the_request() {
     let server = Server::start();
-    for operation in ["aggregate", "createIndex", "dropIndex"] {
-        let path = format!("/v1/db/d/c/{operation}");
-        let answer = server.post(&path, "{}");
-        assert_eq!(answer.error(501), "NotImplemented");
-        assert!(answer.json()["error"].as_str().unwrap().contains(operation));
-        assert_eq!(server.post(&path, "{").error(400), "InvalidJson");
-        assert_eq!(server.get(&path).error(405), "MethodNotAllowed");
-    }
+    let path = "/v1/db/d/c/aggregate";
+    let answer = server.post(path, "{}");
+    assert_eq!(answer.error(501), "NotImplemented");
+    assert!(answer.json()["error"].as_str().unwrap().contains("aggregate"));
+    assert_eq!(server.post(path, "{").error(400), "InvalidJson");
+    assert_eq!(server.get(path).error(405), "MethodNotAllowed");
     assert_eq!(server.post("/v1/transaction", r#"{"operations": []}"#).error(501), "NotImplemented");
     assert_eq!(server.get("/v1/changes").error(501), "NotImplemented");
     let inside = server.request("POST", "/v1/db/d/c/insertOne", &[("Transaction-Id", "t1")], br#"{"document": {}}"#);
