@@ -83,7 +83,12 @@ impl Parser<'_> {
             let node = match name {
                 "$options" if operators.get("$regex").is_some() => continue,
                 "$options" => return Err(QueryError::bad_value("$options needs a $regex").at(&place)),
-                "$regex" => make(self.regex(entry.value, operators.get("$options"), &place)?),
+                "$regex" => {
+                    let options = operators.get("$options");
+                    let options_first =
+                        operators.iter().take_while(|e| e.name() != name).any(|e| e.name() == "$options");
+                    make(self.regex(entry.value, options, options_first, &place)?)
+                }
                 "$comment" => continue,
                 _ => self.operator_beside_field(name, entry.value, &place, make)?,
             };
@@ -142,6 +147,7 @@ impl Parser<'_> {
         &mut self,
         value: JsonbRef<'_>,
         options: Option<JsonbRef<'_>>,
+        options_first: bool,
         place: &Place<'_>,
     ) -> Result<Test, QueryError> {
         let options = match options {
@@ -154,7 +160,8 @@ impl Parser<'_> {
         let (text, options) = match value.value() {
             Value::String(text) => (text, options.unwrap_or("")),
             Value::Regex { options: own, .. } if options.is_some() && !own.is_empty() => {
-                return Err(QueryError::location(51075, "options set in both $regex and $options").at(place));
+                let code = if options_first { 51074 } else { 51075 };
+                return Err(QueryError::location(code, "options set in both $regex and $options").at(place));
             }
             Value::Regex { pattern, options: own } => (pattern, options.unwrap_or(own)),
             _ => return Err(QueryError::bad_value("$regex has to be a string").at(place)),
@@ -276,7 +283,8 @@ pub(crate) fn is_truthy(value: JsonbRef<'_>) -> bool {
 
 fn size(value: JsonbRef<'_>, place: &Place<'_>) -> Result<u64, QueryError> {
     let wanted = match whole_i64(value) {
-        Some(n) if n >= 0 => return Ok(n.unsigned_abs()),
+        Some(n) if (0..=i64::from(i32::MAX)).contains(&n) => return Ok(n.unsigned_abs()),
+        Some(n) if n >= 0 => "an integer of 32 bits",
         Some(_) => "a non-negative number",
         None if value.kind().is_number() => "an integer",
         None => "a number",
