@@ -53,11 +53,11 @@ bench-smoke: ## the same on 10,000 documents, once: shows that the harness works
 	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
 	$(CARGO) run --profile fast -p quarrydb-bench -- run --smoke $(ARGS)
 
-soak: ## long tests, and 50 rounds of killing the server under 8 writers (ROUNDS=n)
+soak: ## long tests; kills the server under 8 writers, 50 times and 500 times while it seals (ROUNDS=n SEALS=n)
 	QUARRY_SOAK=1 CARGO_PROFILE_DEV_OPT_LEVEL=2 $(CARGO) test -p quarrydb --test model --test compact --test crash --test crash_many --test faults --test concurrency
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 $(CARGO) test --workspace --lib --bins --tests -- --ignored
 	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
 	$(CARGO) run --profile fast -p quarrydb-bench -- kill --rounds $(or $(ROUNDS),50)
+	$(CARGO) run --profile fast -p quarrydb-bench -- kill --seals --rounds $(or $(SEALS),500)
 
 fuzz: ## one fuzz target (TARGET=jsonb_parse TIME=60); needs nightly and cargo-fuzz
 	cd engine && $(CARGO) +nightly fuzz run $(or $(TARGET),jsonb_parse) -- -max_total_time=$(or $(TIME),60)

@@ -21,8 +21,13 @@ use std::time::Duration;
 const WRITERS: u64 = 8;
 /// A writer's `_id`s start at its number times this.
 const IDS_EACH: u64 = 1_000_000_000;
-/// A round writes for a time between these.
+/// A round writes for a time between these; where seals are to be hit, which then go on all the time, a short one does.
 const WRITE_MILLIS: (u32, u32) = (40, 400);
+const WRITE_MILLIS_SEALING: (u32, u32) = (5, 80);
+/// A seal at so many documents: several in each round, and compactions of what they make.
+const SEALING: [&str; 2] = ["--seal-rows", "64"];
+/// What a server says at its start of files that a seal or a compaction had begun.
+const HALF_MADE: &str = "removed what a crash left half made";
 /// Documents of one `insertMany`.
 const MANY: u64 = 5;
 const COLLECTION: &str = "/v1/db/soak/documents";
@@ -51,9 +56,11 @@ pub struct Tally {
     pub not_done: u64,
     /// Documents at the end.
     pub documents: u64,
+    /// Rounds whose kill left a file half made: it hit a seal or a compaction.
+    pub half_made: u64,
 }
 
-/// Runs `rounds` rounds in `dir`. The same seed draws the same requests; when the kill hits is up to the machine.
+/// Runs `rounds` rounds in `dir`; with `sealing` the server seals all the time, so that many kills hit a seal. The same seed draws the same requests; when the kill hits is up to the machine.
 ///
 /// # Errors
 /// Naming the round, the document and both values where something was lost or appeared, or where a request failed for
@@ -61,19 +68,20 @@ pub struct Tally {
 ///
 /// # Panics
 /// Where a writer's thread does.
-pub fn soak(dir: &Path, rounds: u32, seed: u32) -> io::Result<Tally> {
+pub fn soak(dir: &Path, rounds: u32, seed: u32, sealing: bool) -> io::Result<Tally> {
+    let (options, millis): (&[&str], _) = if sealing { (&SEALING, WRITE_MILLIS_SEALING) } else { (&[], WRITE_MILLIS) };
     let mut random = Mersenne::new(seed);
     let mut writers: Vec<Writer> = (0..WRITERS).map(|number| Writer { number, ..Writer::default() }).collect();
     let mut tally = Tally::default();
     for round in 0..rounds {
         let durability = if round % 2 == 0 { "commit" } else { "interval:50ms" };
         if round % 3 == 2 {
-            interrupted_start(dir, durability, random.below(30))?;
+            interrupted_start(dir, durability, options, random.below(30))?;
         }
-        let server = Server::product(dir, durability)?;
+        let server = Server::product_with(dir, durability, options)?;
         let address = server.address();
         let seeds: Vec<u32> = writers.iter().map(|_| random.bits()).collect();
-        let pause = WRITE_MILLIS.0 + random.below(WRITE_MILLIS.1 - WRITE_MILLIS.0);
+        let pause = millis.0 + random.below(millis.1 - millis.0);
         thread::scope(|scope| -> io::Result<()> {
             let threads: Vec<_> = writers
                 .iter_mut()
@@ -84,7 +92,8 @@ pub fn soak(dir: &Path, rounds: u32, seed: u32) -> io::Result<Tally> {
             server.kill()?;
             threads.into_iter().try_for_each(|t| t.join().expect("a writer does not panic"))
         })?;
-        let server = Server::product(dir, durability)?;
+        let server = Server::product_with(dir, durability, options)?;
+        tally.half_made += u64::from(server.said.contains(HALF_MADE));
         let said = |e: io::Error| io::Error::other(format!("round {round}, seed {seed}, {durability}: {e}"));
         verify(server.address(), &mut writers, &mut tally).map_err(said)?;
         // Every other round ends as an operator would end it.
@@ -103,10 +112,11 @@ fn checked(dir: &Path) -> io::Result<()> {
 }
 
 /// A start that is killed somewhere on the way: recovery must survive its own interruption.
-fn interrupted_start(dir: &Path, durability: &str, millis: u32) -> io::Result<()> {
+fn interrupted_start(dir: &Path, durability: &str, options: &[&str], millis: u32) -> io::Result<()> {
     let mut child = Command::new(executable()?)
         .args(["serve", "--listen", "127.0.0.1:0", "--durability", durability, "--data"])
         .arg(dir)
+        .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -19,7 +19,8 @@ const USAGE: &str = "usage:
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it
-  quarrydb-bench kill [--rounds N] [--seed N]     kills the server under 8 writers and looks for what was lost
+  quarrydb-bench kill [--rounds N] [--seed N] [--seals]
+        kills the server under 8 writers and looks for what was lost; with --seals while it seals all the time
   quarrydb-bench dataset N [SEED]                 N employee documents, one a line
 environment:
   QUARRYDB_BIN         the server to measure, if not the one built beside this program
@@ -130,15 +131,17 @@ fn load(arguments: &mut Arguments) -> Result<ExitCode, String> {
 }
 
 fn soak(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let sealing = arguments.flag("--seals");
     let rounds = arguments.number("--rounds", 50)?;
     let seed = arguments.number("--seed", std::process::id())?;
     arguments.done()?;
     println!("{rounds} rounds, --seed {seed}");
     let scratch = Scratch::new("kill").map_err(told)?;
-    let tally = kill::soak(scratch.path(), rounds, seed).map_err(told)?;
+    let tally = kill::soak(scratch.path(), rounds, seed, sealing).map_err(told)?;
     println!(
-        "nothing lost: {} acknowledged requests, {} in flight found done and {} not, {} documents at the end",
-        tally.acknowledged, tally.done, tally.not_done, tally.documents
+        "nothing lost: {} acknowledged requests, {} in flight found done and {} not, {} kills left a file half made, {} \
+         documents at the end",
+        tally.acknowledged, tally.done, tally.not_done, tally.half_made, tally.documents
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -36,6 +36,8 @@ pub struct Server {
     address: SocketAddr,
     /// From the start of the process to the line that says it listens.
     pub ready_after: Duration,
+    /// What it had said on standard error by then.
+    pub said: String,
 }
 
 /// The server's executable: `QUARRYDB_BIN`, else beside our own, whatever the profile.
@@ -62,8 +64,17 @@ impl Server {
     /// # Errors
     /// Where it cannot be started or ends before it listens (with what it said).
     pub fn product(data: &Path, durability: &str) -> io::Result<Self> {
+        Self::product_with(data, durability, &[])
+    }
+
+    /// The same with further options.
+    ///
+    /// # Errors
+    /// As `product`.
+    pub fn product_with(data: &Path, durability: &str, options: &[&str]) -> io::Result<Self> {
         let mut command = Command::new(executable()?);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--durability", durability, "--data"]).arg(data);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--durability", durability, "--data"]);
+        command.arg(data).args(options);
         Self::start(command)
     }
 
@@ -115,7 +126,7 @@ impl Server {
         };
         // What it says later is read and dropped, so that a full pipe never stops it.
         thread::spawn(move || for _ in lines {});
-        Ok(Self { child, address, ready_after })
+        Ok(Self { child, address, ready_after, said })
     }
 
     /// Where it listens.

@@ -41,7 +41,9 @@ fn the_whole_suite_runs_on_few_documents() {
 
 #[test]
 fn a_killed_server_has_lost_nothing() {
-    let output = bench(&["kill", "--rounds", "3"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("nothing lost"), "{}", said(&output));
+    for more in [&[][..], &["--seals"]] {
+        let output = bench(&[&["kill", "--rounds", "3"], more].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains("nothing lost"), "{}", said(&output));
+    }
 }

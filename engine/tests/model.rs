@@ -56,7 +56,7 @@ fn run(seed: u64, steps: usize) {
 #[test]
 fn random_operations_give_what_a_map_gives() {
     let (seeds, steps) = match std::env::var("QUARRY_SOAK") {
-        Ok(_) => (2_000, 400),
+        Ok(_) => (300, 200),
         Err(_) => (30, 120),
     };
     for seed in 1..=seeds {

@@ -43,6 +43,9 @@ pub(crate) struct ServeArgs {
     /// When a write is answered: `commit` (once synced) or `interval:100ms` (synced at least that often).
     #[arg(long, env = "QUARRYDB_DURABILITY", default_value = "commit")]
     pub(crate) durability: String,
+    /// A collection's newest documents become a segment file when they are this many; fewer is for tests.
+    #[arg(long, env = "QUARRYDB_SEAL_ROWS", default_value_t = 131_072, value_name = "N")]
+    pub(crate) seal_rows: u32,
     /// The largest body of a request, decoded (import streams have no limit).
     #[arg(long, env = "QUARRYDB_MAX_BODY", default_value = "48MiB", value_parser = size, value_name = "SIZE")]
     pub(crate) max_body: usize,

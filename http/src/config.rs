@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) durability: quarrydb::Durability,
+    pub(crate) seal_rows: u32,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_bodies_bytes: usize,
     /// What this process may have.
@@ -72,10 +73,14 @@ impl Settings {
             return Err("--max-body and --max-connections must be above 0".to_owned());
         }
         let memory_bytes = args.memory.map_or_else(memory::limit_bytes, |bytes| bytes as u64);
+        if args.seal_rows == 0 {
+            return Err("--seal-rows must be above 0".to_owned());
+        }
         let settings = Self {
             data: args.data,
             listen,
             durability,
+            seal_rows: args.seal_rows,
             max_body_bytes: args.max_body,
             max_bodies_bytes: args
                 .max_bodies

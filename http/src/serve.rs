@@ -92,7 +92,12 @@ async fn live(app: Shared, acceptor: Option<TlsAcceptor>) -> Result<(), String> 
 }
 
 fn open(app: &App) -> Result<Database, String> {
-    let options = Options { durability: app.settings.durability, ..Options::for_memory(app.settings.memory_bytes) };
+    let settings = &app.settings;
+    let options = Options {
+        durability: settings.durability,
+        tail_rows_max: settings.seal_rows,
+        ..Options::for_memory(settings.memory_bytes)
+    };
     let path = &app.settings.data;
     let database = Database::open_with(path, options).map_err(|e| e.to_string())?;
     log_recovery(path, database.recovered());
