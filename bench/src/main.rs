@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage:
   quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
-        ours beside the floors; groups: batch find point single import open
+        ours beside the floors; groups: batch find point fields single import open
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it

@@ -1,8 +1,9 @@
 //! What is measured, repetition by repetition: ours and its floor one after the other, who is first changing each time.
 //!
-//! `writes.rs` loads and inserts, `reads.rs` finds, `reopen.rs` starts on what is there, `floors.rs` does without us. Each takes a running server or
+//! `writes.rs` loads and inserts, `reads.rs` finds, `fields.rs` asks for fields, `reopen.rs` starts on what is there, `floors.rs` does without us. Each takes a running server or
 //! an empty directory and leaves samples in a `Report`. No step asks the server how fast it was.
 
+mod fields;
 mod floors;
 mod reads;
 mod reopen;
@@ -27,7 +28,7 @@ pub struct Plan {
     pub repetitions: usize,
     /// Divides the number of single requests.
     pub hurry: usize,
-    /// Which groups, all if empty: `batch`, `find`, `point`, `single`, `import`, `open`.
+    /// Which groups, all if empty: `batch`, `find`, `point`, `fields`, `single`, `import`, `open`.
     pub only: Vec<String>,
     /// No server of ours at all.
     pub floors_only: bool,
@@ -120,7 +121,7 @@ impl Round<'_> {
 
     /// What a database in `interval` mode is asked, on one data directory.
     fn interval(&mut self) -> io::Result<()> {
-        let groups = ["batch", "find", "point", "single", "open"];
+        let groups = ["batch", "find", "point", "fields", "single", "open"];
         if !groups.iter().any(|g| self.plan.does(g)) {
             return Ok(());
         }
@@ -131,6 +132,9 @@ impl Round<'_> {
         }
         if self.plan.does("point") {
             self.points(&server)?;
+        }
+        if self.plan.does("fields") {
+            self.fields(&server, scratch.path())?;
         }
         if self.plan.does("single") {
             self.singles_unsynced(&server)?;
