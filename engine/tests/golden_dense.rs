@@ -1,5 +1,5 @@
 //! The golden segment of a compaction: `testdata/formats/segment-dense/v0/seg-1.qseg`, written once. 400 rows packed by
-//! zstd with a dictionary, read by every later version, whatever its zstd would make of them.
+//! LZ4 with a dictionary, read by every later version, whatever its LZ4 would make of them.
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 #![allow(clippy::disallowed_methods, reason = "golden files are read as they lie")]
 

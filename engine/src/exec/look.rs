@@ -14,6 +14,11 @@ use crate::plan::Rows;
 use crate::segment::BlockBuf;
 use crate::tail::Tail;
 
+/// Blocks that lie one behind the other are read so much at a time.
+const AHEAD_BYTES: usize = 128 << 10;
+/// Rows are close together where one of so many is wanted.
+const SPARSE_ROWS: u64 = 64;
+
 /// One look through a morsel.
 pub(super) struct Look<'s> {
     pub scan: &'s Scan,
@@ -50,6 +55,13 @@ impl Look<'_> {
     ) -> Result<ControlFlow<()>> {
         let selection = self.selection;
         let mut next = Wanted::new(&selection.rows, rows);
+        // Where few rows of many are wanted, what lies between is not worth reading.
+        let wanted = match &selection.rows {
+            Rows::Some(set) => set.range_len(rows.clone()),
+            _ => u64::from(rows.end - rows.start),
+        };
+        let close = wanted * SPARSE_ROWS >= u64::from(rows.end.saturating_sub(rows.start));
+        buffer.read_ahead(if close { AHEAD_BYTES } else { 0 });
         while let Some(first) = next.peek() {
             let block = sealed.segment.block_of(RowId::from_raw(first))?;
             let view = sealed.segment.read_block_into(block, buffer)?;

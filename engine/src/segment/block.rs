@@ -13,6 +13,7 @@ use super::format::{Codec, SectionInfo, lz4_raw_max};
 use super::pack::Packer;
 use super::{BLOCK_BYTES_TARGET, BLOCK_ROWS_MAX, ROW_BYTES_MAX};
 use crate::io::Section;
+use crate::ids::SegmentId;
 use crate::io::fields::{Fields, PutFields};
 use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
@@ -132,8 +133,7 @@ impl BlockTable {
             };
             let lengths = match codec {
                 Codec::None => raw_len == len,
-                Codec::Lz4 => u64::from(raw_len) <= lz4_raw_max(u64::from(len)),
-                Codec::Zstd => true,
+                Codec::Lz4 | Codec::Lz4Dictionary => u64::from(raw_len) <= lz4_raw_max(u64::from(len)),
             };
             if !in_order || first_row >= rows || offset != next_offset || !lengths || raw_len as usize > RAW_BYTES_MAX {
                 return Err(fields.corrupt("the table of blocks contradicts itself"));
@@ -223,6 +223,23 @@ pub(crate) fn row_range(raw: &[u8], count: usize, index: usize) -> Option<Range<
 pub struct BlockBuf {
     pub(crate) packed: Vec<u8>,
     pub(crate) raw: Vec<u8>,
+    /// How much is read at once, where more than one block will be asked for.
+    pub(crate) ahead: usize,
+    /// Of which segment `packed` holds a run, and where it begins.
+    pub(crate) window: Option<(SegmentId, u64)>,
+}
+
+impl BlockBuf {
+    /// Memory for blocks that lie one behind the other, of which about `bytes` are read at once.
+    #[must_use]
+    pub fn reading_ahead(bytes: usize) -> Self {
+        Self { ahead: bytes, ..Self::default() }
+    }
+
+    /// Reads so much at once from here on.
+    pub fn read_ahead(&mut self, bytes: usize) {
+        self.ahead = bytes;
+    }
 }
 
 /// An unpacked block in a `BlockBuf`.

@@ -49,8 +49,8 @@ pub enum Codec {
     None = 0,
     /// LZ4 block format.
     Lz4 = 1,
-    /// zstd with the segment's dictionary; blocks of rows alone.
-    Zstd = 2,
+    /// LZ4 block format with the segment's dictionary before it; blocks of rows alone.
+    Lz4Dictionary = 2,
 }
 
 impl Codec {
@@ -58,7 +58,7 @@ impl Codec {
         match raw {
             0 => Some(Self::None),
             1 => Some(Self::Lz4),
-            2 => Some(Self::Zstd),
+            2 => Some(Self::Lz4Dictionary),
             _ => None,
         }
     }
@@ -212,7 +212,7 @@ fn decode_section(fields: &mut Fields<'_>, file: &str, footer_at: u64) -> Result
     let kind = fields.u16()?;
     let codec = fields.u8()?;
     let cipher = fields.u8()?;
-    let Some(codec) = Codec::from_raw(codec).filter(|codec| *codec != Codec::Zstd && cipher == 0) else {
+    let Some(codec) = Codec::from_raw(codec).filter(|codec| *codec != Codec::Lz4Dictionary && cipher == 0) else {
         let message = format!(
             "{file} holds a section packed with codec {codec} and cipher {cipher}, which this build does not read"
         );
@@ -234,7 +234,7 @@ fn decode_section(fields: &mut Fields<'_>, file: &str, footer_at: u64) -> Result
     let lengths = match codec {
         Codec::None => section.raw_len == section.len,
         Codec::Lz4 => section.raw_len <= lz4_raw_max(section.len),
-        Codec::Zstd => false,
+        Codec::Lz4Dictionary => false,
     };
     if !inside || !lengths {
         return Err(fields.corrupt("a section lies outside the file or claims an impossible length"));

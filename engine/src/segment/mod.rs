@@ -16,6 +16,7 @@ mod block;
 mod cache;
 mod deletes;
 mod format;
+mod lz4_hc;
 mod pack;
 mod primary;
 mod reader;

@@ -1,18 +1,16 @@
-//! Packing blocks: LZ4 where it must be quick, zstd with a dictionary where it may take its time.
+//! Packing blocks: LZ4 where it must be quick, LZ4 with effort and a dictionary where it may take its time.
 //!
 //! A dictionary holds what a segment's rows have in common, so that a block need not say it again and may be small:
 //! reading one row unpacks little. Takes and gives bytes; knows no rows and no files. Bytes to be unpacked were
 //! checked by their checksum, and are not trusted even so: the length is announced, and bounded before.
 
 use super::format::Codec;
+use super::lz4_hc::Compressor;
 use super::{BLOCK_BYTES_TARGET, DENSE_BLOCK_BYTES_TARGET};
-use std::cell::RefCell;
 use std::fmt;
-use zstd::bulk::Compressor;
-use zstd::zstd_safe::{CParameter, DCtx, DDict};
 
-/// How hard zstd tries: each step above makes a few percent and costs twice the time.
-const LEVEL: i32 = 3;
+/// How hard LZ4 tries: above this nothing is gained, below it a block is packed in half the time and a twentieth longer.
+const LEVEL: i32 = 6;
 /// The longest dictionary: what more would hold is rare.
 const DICTIONARY_BYTES_MAX: usize = 64 << 10;
 /// A dictionary takes no more than this part of the rows that it is for.
@@ -26,7 +24,7 @@ pub const DENSE_BYTES_MIN: u64 = 1 << 20;
 pub(crate) enum Packer {
     /// With the compressor's working memory.
     Lz4(Box<lz4_flex::block::CompressTable>),
-    Zstd(Compressor<'static>),
+    Dense(Compressor),
 }
 
 impl Packer {
@@ -39,20 +37,14 @@ impl Packer {
         if dictionary.is_empty() {
             return Self::quick();
         }
-        let plain =
-            [CParameter::ChecksumFlag(false), CParameter::ContentSizeFlag(false), CParameter::DictIdFlag(false)];
-        let made = Compressor::with_dictionary(LEVEL, dictionary).and_then(|mut compressor| {
-            plain.into_iter().try_for_each(|parameter| compressor.set_parameter(parameter))?;
-            Ok(compressor)
-        });
-        made.map_or_else(|_| Self::quick(), Self::Zstd)
+        Compressor::new(dictionary, LEVEL).map_or_else(Self::quick, Self::Dense)
     }
 
     /// A block is closed when its rows reach this.
     pub(crate) fn block_bytes(&self) -> usize {
         match self {
             Self::Lz4(_) => BLOCK_BYTES_TARGET,
-            Self::Zstd(_) => DENSE_BLOCK_BYTES_TARGET,
+            Self::Dense(_) => DENSE_BLOCK_BYTES_TARGET,
         }
     }
 
@@ -64,10 +56,7 @@ impl Packer {
                 out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
                 (Codec::Lz4, lz4(raw, &mut out[start..], table))
             }
-            Self::Zstd(compressor) => {
-                out.resize(start + zstd::zstd_safe::compress_bound(raw.len()), 0);
-                (Codec::Zstd, compressor.compress_to_buffer(raw, &mut out[start..]).ok())
-            }
+            Self::Dense(compressor) => (Codec::Lz4Dictionary, compressor.pack(raw, out)),
         };
         match packed {
             Some(len) if len < raw.len() => {
@@ -85,7 +74,7 @@ impl Packer {
 
 impl fmt::Debug for Packer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Self::Lz4(_)) { "Lz4" } else { "Zstd" })
+        f.write_str(if matches!(self, Self::Lz4(_)) { "Lz4" } else { "Dense" })
     }
 }
 
@@ -97,33 +86,12 @@ fn lz4(raw: &[u8], out: &mut [u8], table: &mut lz4_flex::block::CompressTable) -
     lz4_flex::block::compress_into(raw, out).ok()
 }
 
-/// A dictionary made ready for unpacking.
-pub(crate) struct Dictionary(DDict<'static>);
-
-impl Dictionary {
-    /// `None` for bytes that are none.
-    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
-        DDict::try_create(bytes).map(Self)
-    }
-}
-
-impl fmt::Debug for Dictionary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Dictionary")
-    }
-}
-
-thread_local! {
-    /// zstd's working memory.
-    static UNPACKING: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
-}
-
 /// Unpacks into `raw`, of exactly the announced length. What is wrong, if something is.
 pub(crate) fn unpack(
     codec: Codec,
     packed: &[u8],
     raw: &mut [u8],
-    dictionary: Option<&Dictionary>,
+    dictionary: Option<&[u8]>,
 ) -> Result<(), &'static str> {
     let unpacked = match codec {
         Codec::None if packed.len() == raw.len() => {
@@ -132,14 +100,9 @@ pub(crate) fn unpack(
         }
         Codec::None => None,
         Codec::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
-        Codec::Zstd => {
+        Codec::Lz4Dictionary => {
             let dictionary = dictionary.ok_or("a block needs a dictionary that is not there")?;
-            UNPACKING.with_borrow_mut(|context| {
-                if context.is_none() {
-                    *context = DCtx::try_create();
-                }
-                context.as_mut()?.decompress_using_ddict(raw, packed, &dictionary.0).ok()
-            })
+            lz4_flex::block::decompress_into_with_dict(packed, raw, dictionary).ok()
         }
     };
     match unpacked {
@@ -175,10 +138,11 @@ mod tests {
 
     use super::*;
 
+    /// Rows of words out of some hundreds: a block says few of them twice, a dictionary knows them all.
     fn rows() -> Vec<u8> {
-        (0..40_000_u32)
-            .flat_map(|n| format!("{{\"number\":{n},\"square of it\":{}}}", n as u64 * 7).into_bytes())
-            .collect()
+        let word = |n: u64| format!("word{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
+        let row = |n: u64| format!("{{\"a\":\"{}\",\"b\":\"{}\"}}", word(n * n % 401), word(n * n * n % 397));
+        (0..40_000_u64).flat_map(|n| row(n).into_bytes()).collect()
     }
 
     #[test]
@@ -186,25 +150,25 @@ mod tests {
         let rows = rows();
         let dictionary = train(&rows[..sample_bytes(1 << 20)], 1 << 20);
         assert!(!dictionary.is_empty() && dictionary.len() <= (1 << 20) / DICTIONARY_PART);
-        let known = Dictionary::new(&dictionary).unwrap();
+        let known = &dictionary[..];
         let block = &rows[rows.len() - 2000..];
         let (mut dense, mut quick) = (Vec::new(), Vec::new());
-        assert_eq!(Packer::dense(&dictionary).pack(block, &mut dense), Codec::Zstd);
+        assert_eq!(Packer::dense(&dictionary).pack(block, &mut dense), Codec::Lz4Dictionary);
         assert_eq!(Packer::quick().pack(block, &mut quick), Codec::Lz4);
         assert!(dense.len() * 3 < quick.len() * 2, "{} and {}", dense.len(), quick.len());
         let mut back = vec![0; block.len()];
-        unpack(Codec::Zstd, &dense, &mut back, Some(&known)).unwrap();
+        unpack(Codec::Lz4Dictionary, &dense, &mut back, Some(known)).unwrap();
         assert_eq!(back, block);
-        unpack(Codec::Zstd, &dense, &mut back, None).unwrap_err();
-        unpack(Codec::Zstd, &dense, &mut back[1..], Some(&known)).unwrap_err();
-        unpack(Codec::Zstd, &dense, &mut vec![0; block.len() + 1], Some(&known)).unwrap_err();
+        unpack(Codec::Lz4Dictionary, &dense, &mut back, None).unwrap_err();
+        unpack(Codec::Lz4Dictionary, &dense, &mut back[1..], Some(known)).unwrap_err();
+        unpack(Codec::Lz4Dictionary, &dense, &mut vec![0; block.len() + 1], Some(known)).unwrap_err();
     }
 
     #[test]
     fn hostile_blocks_and_dictionaries_do_not_panic() {
         let rows = rows();
         let dictionary = train(&rows[..sample_bytes(1 << 20)], 1 << 20);
-        let known = Dictionary::new(&dictionary).unwrap();
+        let known = &dictionary[..];
         let mut packed = Vec::new();
         Packer::dense(&dictionary).pack(&rows[..2000], &mut packed);
         let mut back = vec![0; 2000];
@@ -212,16 +176,14 @@ mod tests {
             for value in [0, 0x55, 0xff] {
                 let mut damaged = packed.clone();
                 damaged[at] = value;
-                let _ = unpack(Codec::Zstd, &damaged, &mut back, Some(&known));
+                let _ = unpack(Codec::Lz4Dictionary, &damaged, &mut back, Some(known));
             }
-            unpack(Codec::Zstd, &packed[..at], &mut back, Some(&known)).unwrap_err();
+            unpack(Codec::Lz4Dictionary, &packed[..at], &mut back, Some(known)).unwrap_err();
         }
         for at in (0..dictionary.len()).step_by(61) {
             let mut damaged = dictionary.clone();
             damaged[at] ^= 0x55;
-            if let Some(damaged) = Dictionary::new(&damaged) {
-                let _ = unpack(Codec::Zstd, &packed, &mut back, Some(&damaged));
-            }
+            let _ = unpack(Codec::Lz4Dictionary, &packed, &mut back, Some(&damaged));
         }
     }
 

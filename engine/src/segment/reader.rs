@@ -10,7 +10,7 @@ use super::format::{
     Codec, Footer, HEADER_BYTES, KIND_BLOCKS, KIND_DICTIONARY, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SectionInfo,
     SegmentMeta, TRAILER_BYTES, Trailer, encode_header, segment_file_name,
 };
-use super::pack::{Dictionary, unpack};
+use super::pack::unpack;
 use super::{primary, seqs};
 use crate::ids::{RowId, SegmentId, Seq};
 use crate::io::{File, Section, Storage};
@@ -33,7 +33,7 @@ pub struct Segment {
     sections: Vec<SectionInfo>,
     touched: Vec<OnceLock<Section>>,
     blocks: OnceLock<BlockTable>,
-    dictionary: OnceLock<Dictionary>,
+    dictionary: OnceLock<Section>,
     cache: Arc<BlockCache>,
 }
 
@@ -180,18 +180,16 @@ impl Segment {
     }
 
     /// What a block is unpacked with, where it needs that.
-    fn dictionary(&self, codec: Codec) -> Result<Option<&Dictionary>> {
-        if codec != Codec::Zstd {
+    fn dictionary(&self, codec: Codec) -> Result<Option<&[u8]>> {
+        if codec != Codec::Lz4Dictionary {
             return Ok(None);
         }
         if let Some(dictionary) = self.dictionary.get() {
             return Ok(Some(dictionary));
         }
-        let (index, info) = self.own(KIND_DICTIONARY)?;
-        let Some(dictionary) = Dictionary::new(self.touch(index)?) else {
-            return Err(Error::corrupt(&self.name, info.offset, "the rows' dictionary cannot be used"));
-        };
-        Ok(Some(self.dictionary.get_or_init(|| dictionary)))
+        let (index, _) = self.own(KIND_DICTIONARY)?;
+        let section = self.touch(index)?.clone();
+        Ok(Some(self.dictionary.get_or_init(|| section)))
     }
 
     /// How many blocks the rows are in.
@@ -236,8 +234,28 @@ impl Segment {
     /// `Corrupt`, `Io`.
     pub fn read_block_into<'b>(&self, block: u32, buffer: &'b mut BlockBuf) -> Result<BlockView<'b>> {
         let (entry, rows) = self.entry(block)?;
-        let BlockBuf { packed, raw } = buffer;
-        self.unpack_block(&entry, packed, raw)?;
+        let BlockBuf { packed, raw, ahead, window } = buffer;
+        let inside = |window: &Option<(SegmentId, u64)>, packed: &[u8]| {
+            let (_, from) = window.filter(|(segment, from)| *segment == self.meta.id && *from <= entry.offset)?;
+            let at = usize::try_from(entry.offset - from).ok()?;
+            let end = at.checked_add(entry.len as usize).filter(|&end| end <= packed.len())?;
+            Some(at..end)
+        };
+        let range = match inside(window, packed) {
+            Some(range) => range,
+            None => {
+                // Bounded by the file: `rows_at` lies in it, and the entry in that.
+                let rows_at = self.own(KIND_ROWS)?.1;
+                let left = (rows_at.offset + rows_at.len).saturating_sub(entry.offset);
+                let want = (*ahead as u64).min(left).max(u64::from(entry.len));
+                *window = None;
+                packed.resize(usize::try_from(want).unwrap_or(entry.len as usize), 0);
+                self.file.read_at(entry.offset, packed)?;
+                *window = Some((self.meta.id, entry.offset));
+                0..entry.len as usize
+            }
+        };
+        self.unpack_bytes(&entry, packed.get(range).unwrap_or_default(), raw)?;
         Ok(BlockView { first_row: rows.start, count: rows.end - rows.start, raw })
     }
 
@@ -245,6 +263,10 @@ impl Segment {
         // Both lengths are bounded: by the file, and by what a block may hold.
         packed.resize(entry.len as usize, 0);
         self.file.read_at(entry.offset, packed)?;
+        self.unpack_bytes(entry, packed, raw)
+    }
+
+    fn unpack_bytes(&self, entry: &BlockEntry, packed: &[u8], raw: &mut Vec<u8>) -> Result<()> {
         if crc32c::crc32c(packed) != entry.crc {
             return Err(Error::corrupt(&self.name, entry.offset, "a block's checksum is wrong"));
         }
