@@ -56,11 +56,10 @@ impl Stage {
     /// Stages of columns; `only` says that no document is read.
     fn of_columns(stage: plan::Stage, only: bool) -> Self {
         let mut facts = Vec::new();
-        if let Some(path) = &stage.path {
-            facts.push(("path", text(path)));
-            if only {
-                facts.push(("indexOnly", boolean(true)));
-            }
+        facts.extend(stage.index.as_ref().map(|name| ("indexName", text(name))));
+        facts.extend(stage.path.as_ref().map(|path| ("path", text(path))));
+        if only && (stage.path.is_some() || stage.index.is_some()) {
+            facts.push(("indexOnly", boolean(true)));
         }
         Self {
             name: stage.name,
@@ -184,7 +183,7 @@ pub(crate) fn explain_count(
             let scan = |filter: &Filter| {
                 let snapshot = core.snapshot();
                 let ask = Ask::Filter.within(&core.options);
-                Scan::new(collection.version(), snapshot, filter.clone(), deadline, ask)
+                Scan::new(collection, snapshot, filter.clone(), deadline, ask)
             };
             // A tail's few rows get columns when they are asked for again: so they do here, as for whoever counts twice.
             drop(scan(&request.filter)?);

@@ -70,7 +70,7 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
     }
     let snapshot = core.snapshot();
     let ask = if sort.is_some() { Ask::Values } else { Ask::Filter };
-    let scan = Scan::new(collection.version(), snapshot, filter, deadline, ask.within(&core.options))?;
+    let scan = Scan::new(collection, snapshot, filter, deadline, ask.within(&core.options))?;
     match sort {
         None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {
@@ -98,9 +98,8 @@ pub(crate) fn count(
     } else if let Some(id) = filter.id_point() {
         u64::from(point(core, collection, id, &filter, deadline)?.is_some())
     } else {
-        // The snapshot first, the version after it (see `mvcc`).
         let snapshot = core.snapshot();
-        let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
+        let scan = Scan::new(collection, snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
         let count = scan.count()?;
         core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
         count
@@ -119,7 +118,7 @@ pub(crate) fn distinct(
 ) -> Result<()> {
     let Some(collection) = collection else { return Ok(()) };
     let snapshot = core.snapshot();
-    let scan = Scan::new(collection.version(), snapshot, filter, deadline, Ask::Values.within(&core.options))?;
+    let scan = Scan::new(collection, snapshot, filter, deadline, Ask::Values.within(&core.options))?;
     super::distinct::distinct(&scan, distinct, &Meter::new(&core.queries))?;
     core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(())

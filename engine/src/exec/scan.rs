@@ -16,13 +16,16 @@ use quarrydb_query::{Filter, QueryError, Sort};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use super::by_index::ByIndex;
 use super::look::Look;
 use super::parts::{Part, PartColumns, Unseen, add_tail};
 use super::select::{Counted, Selection};
 use super::sort_columns;
+use crate::catalog::CollectionState;
 use crate::columns::Source;
 use crate::error::Result;
 use crate::ids::{RowId, Seq};
+use crate::indexes::Index;
 use crate::mvcc::Snapshot;
 use crate::mvcc::version::{Address, Version};
 use crate::options::{Deadline, Options};
@@ -65,6 +68,8 @@ pub(crate) struct Scan {
     pub filter: Filter,
     pub deadline: Option<Deadline>,
     pub(super) prepared: Prepared,
+    /// Declared indexes that serve.
+    pub(super) indexes: Vec<Arc<Index>>,
     parts: Vec<Part>,
     /// Documents looked at so far.
     pub examined: AtomicU64,
@@ -125,25 +130,30 @@ impl Scan {
     /// # Errors
     /// `Internal` where columns of a tail cannot be made.
     pub(crate) fn new(
-        version: Arc<Version>,
+        collection: &CollectionState,
         snapshot: Snapshot,
         filter: Filter,
         deadline: Option<Deadline>,
         ask: Ask,
     ) -> Result<Self> {
+        // The snapshot first, the version after it (see `mvcc`).
+        let version = collection.version();
         let prepared = Prepared::new(&filter);
         let mut parts = Vec::new();
         let asked = ask == Ask::Values || ask == Ask::Filter && !filter.is_everything();
         let columns = asked && !prepared.is_unknown();
+        let declared = collection.indexes();
+        let serve = ask != Ask::Nothing && !filter.is_everything();
+        let indexes = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
         for (source, sealed) in (0..).zip(&version.segments) {
-            let of = if columns { PartColumns::Segment(Arc::clone(sealed)) } else { PartColumns::None };
+            let of = if ask == Ask::Nothing { PartColumns::None } else { PartColumns::Segment(Arc::clone(sealed)) };
             parts.push(Part::new(source, 0..sealed.segment.rows(), of, Unseen::OfSegment));
         }
         let first_tail = parts.len() as u32;
         for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
             add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), columns)?;
         }
-        Ok(Self { version, snapshot, filter, deadline, prepared, parts, examined: AtomicU64::new(0) })
+        Ok(Self { version, snapshot, filter, deadline, prepared, indexes, parts, examined: AtomicU64::new(0) })
     }
 
     pub(crate) fn seq(&self) -> Seq {
@@ -173,7 +183,7 @@ impl Scan {
         if let Some(selection) = part.selection.get() {
             return Ok(selection);
         }
-        let found = part.columns.ask(|source| self.select(source, self.unseen(part)?, part.rows))?;
+        let found = self.select(part, self.unseen(part)?)?;
         Ok(part.selection.get_or_init(|| found))
     }
 
@@ -331,10 +341,19 @@ impl Scan {
             return Ok(None);
         }
         for part in &self.parts {
+            if let Some(found) = self.by_index(part)?.filter(ByIndex::is_enough) {
+                return Ok(Some(found.describe()));
+            }
             let described =
-                part.columns.ask(|source| source.map(|source| self.prepared.describe(source)).transpose())?;
-            if let Some(stage) = described {
-                return Ok(stage);
+                part.columns.ask(|source| source.map_or(Ok(None), |source| self.prepared.describe(source)))?;
+            if let Some(mut stage) = described {
+                stage.name_indexes(&|path| {
+                    let of = |index: &&Arc<Index>| {
+                        index.definition.fields.first().is_some_and(|field| field.path.as_str() == path)
+                    };
+                    self.indexes.iter().find(of).map(|index| index.definition.name().to_owned())
+                });
+                return Ok(Some(stage));
             }
         }
         Ok(None)
@@ -372,8 +391,7 @@ impl Scan {
     pub(crate) fn count(&self) -> Result<u64> {
         let of_part = |part: &Part| -> Result<u64> {
             Deadline::check(self.deadline)?;
-            let counted = part.columns.ask(|source| self.select_count(source, self.unseen(part)?, part.rows))?;
-            let selection = match counted {
+            let selection = match self.select_count(part, self.unseen(part)?)? {
                 Counted::Exactly(count) => return Ok(count),
                 Counted::Rows(selection) => part.selection.get_or_init(|| selection),
             };

@@ -6,6 +6,8 @@
 use quarrydb_index::RowSet;
 use roaring::RoaringBitmap;
 
+use super::by_index::{ByIndex, best};
+use super::parts::{Part, PartColumns};
 use super::scan::Scan;
 use crate::columns::Source;
 use crate::error::Result;
@@ -67,31 +69,49 @@ pub(crate) enum Counted {
 
 impl Scan {
     /// The rows of a part: `unseen` are those that the snapshot does not see.
-    pub(super) fn select(
-        &self,
-        source: Option<Source<'_>>,
-        unseen: Option<RoaringBitmap>,
-        of: u32,
-    ) -> Result<Selection> {
-        let Some(source) = source else {
-            let answer = if self.filter.is_everything() { Answer::exact(Rows::All) } else { Answer::unknown() };
-            return Ok(Selection::new(answer, unseen, of));
+    pub(super) fn select(&self, part: &Part, unseen: Option<RoaringBitmap>) -> Result<Selection> {
+        let of = part.rows;
+        let by_index = self.by_index(part)?;
+        if let Some(by_index) = by_index.as_ref().filter(|found| found.is_enough()) {
+            return Ok(Selection::new(by_index.answer(of)?, unseen, of));
+        }
+        let of_columns = if self.filter.is_everything() {
+            Answer::exact(Rows::All)
+        } else if self.prepared.is_unknown() {
+            Answer::unknown()
+        } else {
+            let ask = |source: Source<'_>| self.prepared.rows(source, self.deadline);
+            part.columns.ask(|source| source.map_or(Ok(Answer::unknown()), ask))?
         };
-        Ok(Selection::new(self.prepared.rows(source, self.deadline)?, unseen, of))
+        let answer = match by_index.filter(|_| !of_columns.is_exact()) {
+            Some(by_index) => of_columns.and_at_most(by_index.answer(of)?),
+            None => of_columns,
+        };
+        Ok(Selection::new(answer, unseen, of))
     }
 
     /// The same, where a number may do.
-    pub(super) fn select_count(
-        &self,
-        source: Option<Source<'_>>,
-        unseen: Option<RoaringBitmap>,
-        of: u32,
-    ) -> Result<Counted> {
-        if let (Some(source), None) = (source, &unseen)
-            && let Some(count) = self.prepared.count(source)?
-        {
-            return Ok(Counted::Exactly(count));
+    pub(super) fn select_count(&self, part: &Part, unseen: Option<RoaringBitmap>) -> Result<Counted> {
+        if unseen.is_none() {
+            let of_columns =
+                part.columns.ask(|source| source.map_or(Ok(None), |source| self.prepared.count(source)))?;
+            if let Some(count) = of_columns {
+                return Ok(Counted::Exactly(count));
+            }
+            if let Some(by_index) = self.by_index(part)?
+                && let Some(count) = by_index.count()?
+            {
+                return Ok(Counted::Exactly(count));
+            }
         }
-        self.select(source, unseen, of).map(Counted::Rows)
+        self.select(part, unseen).map(Counted::Rows)
+    }
+
+    /// What a declared index says of a part.
+    pub(super) fn by_index(&self, part: &Part) -> Result<Option<ByIndex>> {
+        match &part.columns {
+            PartColumns::Segment(sealed) if !self.indexes.is_empty() => best(&self.indexes, sealed, &self.filter),
+            _ => Ok(None),
+        }
     }
 }

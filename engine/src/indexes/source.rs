@@ -3,7 +3,7 @@
 //! Takes ranges of keys; gives rows, how many entries they have, and entries in order, forwards and backwards. Rows are
 //! those of the part, dead and not yet visible ones among them: that is the caller's to judge, by the rules of `mvcc`. What
 //! ranges follow from a filter, and whether they decide it, `bounds.rs` says from the same `facts`.
-#![allow(dead_code, reason = "what finds rows by an index is not there yet")]
+#![allow(dead_code, reason = "an index in the order of a sort is not walked yet")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

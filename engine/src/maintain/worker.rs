@@ -31,6 +31,12 @@ const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(250);
 /// How often the compactor looks around, and how long it waits after a failure: it may be a full disk.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
+/// What is much to be written between two looks.
+const BUSY_BYTES: u64 = 4 << 20;
+/// Segments of one collection from which on a compaction waits for nothing.
+const SEGMENTS_MANY: usize = 64;
+/// How far the compactor stands back behind other threads.
+const COMPACTOR_NICE: i32 = 10;
 const RETRY_COMPACTION: Duration = Duration::from_secs(30);
 /// Ticks without a write after which the log notes what is durable.
 const IDLE_TICKS: u32 = 10;
@@ -126,7 +132,17 @@ fn sealer(core: &Core, stopping: &AtomicBool) {
 
 /// Makes segments anew where that is worth it. Nobody waits for it, so its failure is only told to who asks.
 fn compactor(core: &Core, stopping: &AtomicBool) {
+    // Where the system refuses, it competes with writers as an equal.
+    let _ = rustix::process::nice(COMPACTOR_NICE);
+    let mut written = core.group.log().stats().bytes_written;
     while !stopping.load(Ordering::Acquire) {
+        // While much is written, writers and their seals have the cores, unless readers would meet too many segments.
+        let before = std::mem::replace(&mut written, core.group.log().stats().bytes_written);
+        let many = core.catalog.all().iter().any(|c| c.version().segments.len() > SEGMENTS_MANY);
+        if written.saturating_sub(before) > BUSY_BYTES && !many {
+            core.compaction.rest(LOOK_AROUND, || stopping.load(Ordering::Acquire));
+            continue;
+        }
         let result = compact::unasked(core);
         let rest = match &result {
             Ok(true) => Duration::ZERO,

@@ -117,6 +117,11 @@ impl Answer {
         Self { sure: self.sure.and(other.sure), possible: self.possible.and(other.possible) }
     }
 
+    /// The same question answered in two ways: what one rules out, and what one is sure of.
+    pub(crate) fn and_at_most(self, other: Self) -> Self {
+        Self { sure: self.sure.or(other.sure), possible: self.possible.and(other.possible) }
+    }
+
     /// One holds, or both.
     pub(crate) fn or(self, other: Self) -> Self {
         Self { sure: self.sure.or(other.sure), possible: self.possible.or(other.possible) }

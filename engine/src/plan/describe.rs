@@ -14,13 +14,23 @@ pub(crate) struct Stage {
     pub name: &'static str,
     /// The path whose column it reads.
     pub path: Option<String>,
+    /// The declared index that it reads, or that is on the path.
+    pub index: Option<String>,
     /// What it works on.
     pub inputs: Vec<Stage>,
 }
 
 impl Stage {
     fn of(name: &'static str, inputs: Vec<Self>) -> Self {
-        Self { name, path: None, inputs }
+        Self { name, path: None, index: None, inputs }
+    }
+
+    /// Names the declared index of each path that has one.
+    pub(crate) fn name_indexes(&mut self, name_of: &dyn Fn(&str) -> Option<String>) {
+        if let Some(path) = &self.path {
+            self.index = name_of(path);
+        }
+        self.inputs.iter_mut().for_each(|input| input.name_indexes(name_of));
     }
 
     /// The paths of all columns read.
@@ -52,7 +62,7 @@ fn describe(step: &Step, source: Source<'_>) -> Result<Stage> {
         Step::Field(field) if matches!(field.ask, Ask::Unknown) => Stage::of("DocumentScan", Vec::new()),
         Step::Field(field) => {
             let name = if has_lists(field, source)? { "BitmapIndex" } else { "ColumnScan" };
-            Stage { name, path: Some(field.path.clone()), inputs: Vec::new() }
+            Stage { name, path: Some(field.path.clone()), index: None, inputs: Vec::new() }
         }
     })
 }

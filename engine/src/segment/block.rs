@@ -12,8 +12,8 @@
 use super::format::{Codec, SectionInfo, lz4_raw_max};
 use super::pack::Packer;
 use super::{BLOCK_BYTES_TARGET, BLOCK_ROWS_MAX, ROW_BYTES_MAX};
-use crate::io::Section;
 use crate::ids::SegmentId;
+use crate::io::Section;
 use crate::io::fields::{Fields, PutFields};
 use crate::{Error, ErrorKind, Result};
 use std::ops::Range;

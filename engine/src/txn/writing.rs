@@ -146,9 +146,8 @@ impl Writing<'_> {
     /// What matches on a snapshot, and what becomes of it.
     fn candidates(&self) -> Result<Seen> {
         let snapshot = self.core.snapshot();
-        let version = self.collection.version();
         let scan = Scan::new(
-            version,
+            self.collection,
             snapshot,
             self.choice.filter.clone(),
             self.choice.deadline,
