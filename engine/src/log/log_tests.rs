@@ -223,6 +223,9 @@ fn room_that_comes_back_is_noticed_without_a_commit() {
     // More than a file has, though hardly anything is written yet.
     assert_eq!(log.reserve(1 << 20).unwrap_err().kind(), ErrorKind::OutOfDiskSpace);
     assert!(log.wants_next() && log.prepare_next().is_err() && log.refused().is_some());
+    // A smaller one fits, which is not what was asked for.
+    log.reserve(100).unwrap();
+    assert!(log.refused().is_some());
     faulty.set(Faults::default());
     assert!(log.wants_next() && log.prepare_next().is_ok());
     assert_eq!((log.refused(), log.wants_next()), (None, false));

@@ -124,7 +124,7 @@ impl Log {
             durable: AtomicU64::new(end.last_seq.get()),
             begun: AtomicU64::new(begun),
             poison: OnceLock::new(),
-            room: Room::default(),
+            room: Room::new(options.first_file_bytes),
             counters,
         })
     }
@@ -141,8 +141,9 @@ impl Log {
             let message = format!("a commit of {payload_len} bytes is above the limit of {PAYLOAD_BYTES_MAX}");
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
-        let found = self.find_room(record_bytes(payload_len));
-        self.room.note(&found);
+        let need = record_bytes(payload_len);
+        let found = self.find_room(need);
+        self.room.note(need, &found);
         found
     }
 
@@ -169,7 +170,7 @@ impl Log {
         Ok(())
     }
 
-    /// Why there was no room for the last commit that asked for it, until there is.
+    /// Why the last commit that found no room did not, until there is as much as it asked for.
     #[must_use]
     pub fn refused(&self) -> Option<String> {
         self.room.refused()
@@ -180,7 +181,7 @@ impl Log {
     #[must_use]
     pub fn wants_next(&self) -> bool {
         let state = self.state.lock();
-        let is_due = state.offset > state.current.len / 4 || self.room.is_refused();
+        let is_due = state.offset > state.current.len / 4 || self.room.wanted() > 0;
         state.next.is_none() && is_due
     }
 
@@ -194,9 +195,10 @@ impl Log {
         if !self.wants_next() {
             return Ok(());
         }
-        let next = self.obtain(&mut pool, 0)?;
+        let wanted = self.room.wanted();
+        let next = self.obtain(&mut pool, wanted)?;
         self.state.lock().next = Some(Arc::new(next));
-        self.room.note(&Ok(()));
+        self.room.note(wanted, &Ok(()));
         Ok(())
     }
 

@@ -170,7 +170,9 @@ fn distinct_takes_arrays_apart_one_level() {
 fn explain_says_how_and_changes_nothing() {
     let server = three();
     let find = ask(&server, "explain", r#"{"find": {"filter": {"n": {"$gt": 10}}, "sort": {"n": 1}}}"#);
-    assert_eq!((&find["execution"]["rowsReturned"], &find["execution"]["documentsExamined"]), (&json!(2), &json!(3)));
+    assert_eq!(find["execution"]["rowsReturned"], 2);
+    // How many looks at documents that takes is the planner's, and held in the engine's tests.
+    assert!(find["execution"]["documentsExamined"].as_u64().is_some_and(|n| n >= 2), "{find}");
     let plan = find["plan"].to_string();
     assert!(plan.contains("Sort") && plan.contains("DocumentScan"), "{plan}");
     let count = ask(&server, "explain", r#"{"count": {"filter": {}}}"#);
