@@ -158,7 +158,7 @@ impl Cursor {
                 Rows::Sorted { scan, rows } => {
                     let Some(at) = rows.pop_front() else { return Ok(None) };
                     Deadline::check(scan.deadline)?;
-                    scan.examined.fetch_add(1, Ordering::Relaxed);
+                    scan.fetched(1);
                     return project(wanted, scan.address(at).document()?).map(Some);
                 }
                 Rows::Scan { .. } => {
@@ -216,7 +216,7 @@ impl Cursor {
                 let pieces: Vec<_> = rows.chunks(PIECE_ROWS).collect();
                 let piece = |index: usize, out: &mut Vec<u8>| {
                     Deadline::check(scan.deadline)?;
-                    scan.examined.fetch_add(pieces[index].len() as u64, Ordering::Relaxed);
+                    scan.fetched(pieces[index].len() as u64);
                     for &at in pieces[index] {
                         let document = scan.address(at).document()?;
                         print_projected(wanted, document.view(), print, out)?;

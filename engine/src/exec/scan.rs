@@ -7,7 +7,7 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quarrydb_index::RowSet;
 use quarrydb_jsonb::JsonbRef;
@@ -73,6 +73,8 @@ pub(crate) struct Scan {
     parts: Vec<Part>,
     /// Documents looked at so far.
     pub examined: AtomicU64,
+    /// Whether some were looked at for their place in a sort.
+    sorted_by_documents: AtomicBool,
 }
 
 /// A piece of a scan: rows of a part, counted in the part.
@@ -153,7 +155,29 @@ impl Scan {
         for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
             add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), columns)?;
         }
-        Ok(Self { version, snapshot, filter, deadline, prepared, indexes, parts, examined: AtomicU64::new(0) })
+        Ok(Self {
+            version,
+            snapshot,
+            filter,
+            deadline,
+            prepared,
+            indexes,
+            parts,
+            examined: AtomicU64::new(0),
+            sorted_by_documents: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes that documents are looked at for their place in a sort.
+    pub(super) fn sorts_by_documents(&self) {
+        self.sorted_by_documents.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts documents that are read to be given in the order of a sort, if they were not looked at for it.
+    pub(super) fn fetched(&self, documents: u64) {
+        if !self.sorted_by_documents.load(Ordering::Relaxed) {
+            self.examined.fetch_add(documents, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn seq(&self) -> Seq {

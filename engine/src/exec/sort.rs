@@ -72,6 +72,7 @@ fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, meter
     if scan.keys_of(morsel, sort, &mut add)? {
         return Ok(found);
     }
+    scan.sorts_by_documents();
     let mut key = Vec::new();
     let _ = scan.run(morsel, &mut BlockBuf::default(), &mut |document, at| {
         key.clear();
