@@ -127,7 +127,7 @@ fn write(ms: i64, format: &str, zone: &Zone) -> Result<String, QueryError> {
                 let (sign, offset) = (if offset < 0 { '-' } else { '+' }, offset.abs());
                 write!(out, "{sign}{:02}{:02}", offset / HOUR_MS, offset / MINUTE_MS % 60)
             }
-            'Z' => write!(out, "{:+}", offset / MINUTE_MS),
+            'Z' => write!(out, "{}", offset / MINUTE_MS),
             other => write!(out, "{other}"),
         };
     }

@@ -1,12 +1,14 @@
 //! Text as dates: `$dateFromString` and the conversion of strings.
 //!
 //! Without a format the forms of ISO 8601 are read: `2026-01-02`, `2026-01-02T03:04:05.678Z`, a space for the `T`, seconds
-//! and fraction left out, a zone as `Z`, offset or name. What cannot be read is `ConversionFailure`, 241.
+//! and fraction left out, a zone as `Z`, offset or name; and what `date_words.rs` reads. What cannot be read is
+//! `ConversionFailure`, 241.
 
 use super::ast::DateFromStringCall;
 use super::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Zone, days_in_month, days_of, days_of_iso, is_leap};
 use super::calendar_ops::zone_of;
 use super::date_format::MONTHS;
+use super::date_words;
 use super::datum::Datum;
 use super::evaluate::evaluate;
 use super::scope::Scope;
@@ -182,8 +184,15 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// A date in one of the ISO forms.
+/// A date in one of the ISO forms, or with the name of a month.
 pub(super) fn parse_iso(text: &str, zone: Option<&Zone>) -> Result<i64, QueryError> {
+    if let Some(words) = date_words::parse(text) {
+        let [hour, minute, second, millisecond] = words.time.unwrap_or_default();
+        let (year, month, day) = (words.year, words.month, words.day);
+        let reading =
+            Reading { year, month, day, hour, minute, second, millisecond, zone: words.zone, ..Reading::default() };
+        return reading.finish(text, zone);
+    }
     let wrong = || unreadable(text, "it is no date of the ISO 8601 forms that are known");
     let mut at = Cursor { rest: text.trim_matches(' ') };
     let mut reading = Reading::default();

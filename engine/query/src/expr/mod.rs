@@ -17,6 +17,7 @@ mod convert;
 mod date_format;
 mod date_math;
 mod date_parse;
+mod date_words;
 mod datum;
 mod double_text;
 mod evaluate;

@@ -237,3 +237,30 @@ fn powers_and_logarithms_of_decimals() {
         (r#"{"$sqrt": {"$numberDecimal": "0.25"}}"#, "{}", r#"{"$numberDecimal": "0.5"}"#),
     ]);
 }
+
+#[test]
+fn rounding_at_the_ends_of_the_types() {
+    let decimal = |n: &str| format!(r#"{{"$numberDecimal": "{n}"}}"#);
+    let rows = [
+        (format!(r#"{{"$round": [{}, 2]}}"#, decimal("1.005")), decimal("1.00")),
+        (r#"{"$round": [2.015, 2]}"#.to_owned(), "2.02".to_owned()),
+        (format!(r#"{{"$round": [{}, 2]}}"#, decimal("2.015")), decimal("2.02")),
+        (r#"{"$round": 2147483647}"#.to_owned(), "2147483647".to_owned()),
+        (
+            r#"{"$round": {"$numberLong": "-9223372036854775808"}}"#.to_owned(),
+            r#"{"$numberLong": "-9223372036854775808"}"#.to_owned(),
+        ),
+        (r#"{"$round": 5e-324}"#.to_owned(), "0.0".to_owned()),
+        (r#"{"$round": 1e308}"#.to_owned(), "1e308".to_owned()),
+        (r#"{"$round": 9007199254740991.0}"#.to_owned(), "9007199254740991.0".to_owned()),
+        (
+            format!(r#"{{"$round": {}}}"#, decimal("9.999999999999999999999999999999999E+6144")),
+            decimal("9.999999999999999999999999999999999E+6144"),
+        ),
+        (format!(r#"{{"$round": {}}}"#, decimal("1E-6143")), decimal("0")),
+        (format!(r#"{{"$round": {}}}"#, decimal("1E+6144")), decimal("1E+6144")),
+        (format!(r#"{{"$round": {}}}"#, decimal("1.0")), decimal("1")),
+        (format!(r#"{{"$round": {}}}"#, decimal("1.00000000000000000000000000000000")), decimal("1")),
+    ];
+    check(&rows.iter().map(|(e, v)| (&**e, "{}", &**v)).collect::<Vec<_>>());
+}

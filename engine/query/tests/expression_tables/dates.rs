@@ -181,7 +181,7 @@ fn dates_are_written_and_read() {
         (
             r#"{"$dateToString": {"date": "$d", "format": "%j %w %u %U %V %G %B %b %Z %%"}}"#,
             DAY,
-            r#""170 2 1 25 25 2017 June Jun +0 %""#,
+            r#""170 2 1 25 25 2017 June Jun 0 %""#,
         ),
         (r#"{"$dateToString": {"date": null, "onNull": "none"}}"#, "{}", r#""none""#),
         (r#"{"$dateToString": {"date": "$d", "format": "%q"}}"#, DAY, "error 18536"),
@@ -224,4 +224,105 @@ fn dates_are_written_and_read() {
         (r#"{"$dateFromString": {"dateString": null, "onNull": "none"}}"#, "{}", r#""none""#),
         (r#"{"$dateFromString": {"dateString": 5}}"#, "{}", "error 241"),
     ]);
+}
+
+#[test]
+fn texts_are_read_by_every_specifier() {
+    let read = |text: &str, format: &str| {
+        format!(r#"{{"$dateFromString": {{"dateString": "{text}", "format": "{format}"}}}}"#)
+    };
+    let date = |iso: &str| format!(r#"{{"$date": "{iso}"}}"#);
+    let rows = [
+        (read("06-15-2018", "%m-%d-%Y"), date("2018-06-15T00:00:00Z")),
+        (read("2018-06-15T10:30:45.123", "%Y-%m-%dT%H:%M:%S.%L"), date("2018-06-15T10:30:45.123Z")),
+        (read("jan 15 2020", "%b %d %Y"), date("2020-01-15T00:00:00Z")),
+        (read("january 15 2020", "%B %d %Y"), date("2020-01-15T00:00:00Z")),
+        (read("20170208", "%Y%m%d"), date("2017-02-08T00:00:00Z")),
+        (read("2024", "%G"), date("2024-01-01T00:00:00Z")),
+        (read("2024-W24", "%G-W%V"), date("2024-06-10T00:00:00Z")),
+        (read("2024-W24-6", "%G-W%V-%u"), date("2024-06-15T00:00:00Z")),
+        (read("2024-06-15 +0530", "%Y-%m-%d %z"), date("2024-06-14T18:30:00Z")),
+        (read("2024-06-15 +330", "%Y-%m-%d %Z"), date("2024-06-14T18:30:00Z")),
+        (read("2023 167", "%Y %j"), date("2023-06-16T00:00:00Z")),
+        (read("2024 167", "%Y %j"), date("2024-06-15T00:00:00Z")),
+        (read("100% 2024-06-15", "100%% %Y-%m-%d"), date("2024-06-15T00:00:00Z")),
+        (read("2017-02-08", "%Q"), "error 18536".to_owned()),
+        (read("2024 23 6", "%Y %U %w"), "error 18536".to_owned()),
+        (read("2017-02-08", "%m-%d-%Y"), "error 241".to_owned()),
+        (
+            r#"{"$dateFromString": {"dateString": "2017-02-08T12:10:40.787", "timezone": "America/New_York"}}"#
+                .to_owned(),
+            date("2017-02-08T17:10:40.787Z"),
+        ),
+        (r#"{"$dateFromString": {"dateString": null, "onError": 1, "onNull": 2}}"#.to_owned(), "2".to_owned()),
+    ];
+    check(&rows.iter().map(|(e, v)| (&**e, "{}", &**v)).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_specifier_writes_its_part() {
+    let document = r#"{"d": {"$date": "2024-06-15T10:30:45.123Z"}, "e": {"$date": "2024-01-05T08:05:03.001Z"}}"#;
+    let write = |field: &str, more: &str| format!(r#"{{"$dateToString": {{"date": "${field}"{more}}}}}"#);
+    let format = |format: &str| format!(r#", "format": "{format}""#);
+    let mut rows = Vec::new();
+    for (specifier, text) in [
+        ("%Y", "2024"),
+        ("%m", "06"),
+        ("%d", "15"),
+        ("%H", "10"),
+        ("%M", "30"),
+        ("%S", "45"),
+        ("%L", "123"),
+        ("%j", "167"),
+        ("%u", "6"),
+        ("%w", "7"),
+        ("%%", "%"),
+        ("%G", "2024"),
+        ("%V", "24"),
+        ("%U", "23"),
+        ("%b", "Jun"),
+        ("%B", "June"),
+        ("%z", "+0000"),
+        ("%Z", "0"),
+        ("", ""),
+        ("hello", "hello"),
+        ("100%%", "100%"),
+    ] {
+        rows.push((write("d", &format(specifier)), format!("{text:?}")));
+    }
+    for (specifier, text) in
+        [("%d", "05"), ("%m", "01"), ("%H", "08"), ("%M", "05"), ("%S", "03"), ("%L", "001"), ("%j", "005")]
+    {
+        rows.push((write("e", &format(specifier)), format!("{text:?}")));
+    }
+    rows.push((write("d", ""), r#""2024-06-15T10:30:45.123Z""#.to_owned()));
+    rows.push((write("d", r#", "timezone": "UTC""#), r#""2024-06-15T10:30:45.123Z""#.to_owned()));
+    // Elsewhere than in UTC there is no Z.
+    rows.push((write("d", r#", "timezone": "America/New_York""#), r#""2024-06-15T06:30:45.123""#.to_owned()));
+    rows.push((write("d", &format("%x")), "error 18536".to_owned()));
+    rows.push((write("d", r#", "format": true"#), "error 18533".to_owned()));
+    check(&rows.iter().map(|(e, v)| (&**e, document, &**v)).collect::<Vec<_>>());
+}
+
+#[test]
+fn dates_are_read_as_people_write_them() {
+    let read = |text: &str| format!(r#"{{"$dateFromString": {{"dateString": "{text}"}}}}"#);
+    let date = |iso: &str| format!(r#"{{"$date": "{iso}"}}"#);
+    let rows = [
+        (read("oct 20 2020"), date("2020-10-20T00:00:00Z")),
+        (read("20 October 2020"), date("2020-10-20T00:00:00Z")),
+        (read("October 20th, 2020 12:05"), date("2020-10-20T12:05:00Z")),
+        (read("WED jan 31 12:05:28 +03:30 1996"), date("1996-01-31T08:35:28Z")),
+        (read("Wed, 31 Jan 1996 12:05:28.25 GMT"), date("1996-01-31T12:05:28.250Z")),
+        (read("feb 30 2020"), "error 241".to_owned()),
+        (read("oct 2020"), "error 241".to_owned()),
+        (read("oct oct 20 2020"), "error 241".to_owned()),
+        (read("oct 20 2020 25:00"), "error 241".to_owned()),
+        (read("oct 20 2020 soon"), "error 241".to_owned()),
+        (read(""), "error 241".to_owned()),
+        (read("2017-13-01"), "error 241".to_owned()),
+        (read("1900-02-29"), "error 241".to_owned()),
+        (read("9999-12-31T23:59:59.999Z"), date("9999-12-31T23:59:59.999Z")),
+    ];
+    check(&rows.iter().map(|(e, v)| (&**e, "{}", &**v)).collect::<Vec<_>>());
 }
