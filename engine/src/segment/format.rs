@@ -37,6 +37,8 @@ pub(crate) const KIND_PRIMARY: u16 = 3;
 pub(crate) const KIND_SEQS: u16 = 4;
 /// What the rows' blocks have in common.
 pub(crate) const KIND_DICTIONARY: u16 = 5;
+/// Which hashes may be in the primary run.
+pub(crate) const KIND_FILTER: u16 = 6;
 
 const PREFIX: &str = "seg-";
 const SUFFIX: &str = ".qseg";

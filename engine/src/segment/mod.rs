@@ -9,12 +9,14 @@
 //! sections' and blocks' in the footer or below it. First touches read with `read_at`, so that a failing disk is an
 //! error and not a signal.
 //!
-//! Reading order: `format.rs` (footer, directory), `block.rs` (rows), `pack.rs`, `primary.rs` (hash to rows), `seqs.rs` (row to
+//! Reading order: `format.rs` (footer, directory), `block.rs` (rows), `pack.rs`, `primary.rs` (hash to rows) with
+//! `filter.rs` in front, `seqs.rs` (row to
 //! `Seq`), `writer.rs`, `reader.rs`, `cache.rs`, `deletes.rs`. Bytes: FORMAT.md.
 
 mod block;
 mod cache;
 mod deletes;
+mod filter;
 mod format;
 mod lz4_hc;
 mod pack;

@@ -7,11 +7,11 @@
 use super::block::{BlockBuf, BlockEntry, BlockTable, BlockView};
 use super::cache::{Block, BlockCache, DocRef};
 use super::format::{
-    Codec, Footer, HEADER_BYTES, KIND_BLOCKS, KIND_DICTIONARY, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SectionInfo,
-    SegmentMeta, TRAILER_BYTES, Trailer, encode_header, segment_file_name,
+    Codec, Footer, HEADER_BYTES, KIND_BLOCKS, KIND_DICTIONARY, KIND_FILTER, KIND_PRIMARY, KIND_ROWS, KIND_SEQS,
+    SectionInfo, SegmentMeta, TRAILER_BYTES, Trailer, encode_header, segment_file_name,
 };
 use super::pack::unpack;
-use super::{primary, seqs};
+use super::{filter, primary, seqs};
 use crate::ids::{RowId, SegmentId, Seq};
 use crate::io::{File, Section, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -34,6 +34,8 @@ pub struct Segment {
     touched: Vec<OnceLock<Section>>,
     blocks: OnceLock<BlockTable>,
     dictionary: OnceLock<Section>,
+    /// Which section it is.
+    filter: Option<usize>,
     cache: Arc<BlockCache>,
 }
 
@@ -57,7 +59,8 @@ impl Segment {
         }
         let touched = footer.sections.iter().map(|_| OnceLock::new()).collect();
         let (blocks, dictionary) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { file, name, meta, sections: footer.sections, touched, blocks, dictionary, cache })
+        let filter = footer.sections.iter().position(|section| section.kind == KIND_FILTER);
+        Ok(Self { file, name, meta, sections: footer.sections, touched, blocks, dictionary, filter, cache })
     }
 
     /// What a segment's file says of itself, for who has lost the manifest.
@@ -115,6 +118,7 @@ impl Segment {
         let wrong = match info.kind {
             KIND_PRIMARY => primary::validate(&section, self.meta.rows).err(),
             KIND_SEQS => seqs::validate(&section, self.meta.rows).err(),
+            KIND_FILTER => filter::validate(&section).err(),
             _ => None,
         };
         match wrong {
@@ -330,6 +334,12 @@ impl Segment {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub fn probe(&self, id_hash: u64) -> Result<SmallVec<[RowId; 2]>> {
+        // Small segments have none.
+        if let Some(index) = self.filter
+            && !filter::may_hold(self.touch(index)?, id_hash)
+        {
+            return Ok(SmallVec::new());
+        }
         let section = self.touch(self.own(KIND_PRIMARY)?.0)?;
         Ok(primary::probe(section, id_hash))
     }

@@ -6,12 +6,12 @@
 
 use super::block::{BlockBuilder, BlockEntry, encode_table};
 use super::format::{
-    Codec, Footer, KIND_BLOCKS, KIND_DICTIONARY, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SECTION_ALIGN, SectionInfo,
-    SegmentMeta, Trailer, encode_header, segment_file_name,
+    Codec, Footer, KIND_BLOCKS, KIND_DICTIONARY, KIND_FILTER, KIND_PRIMARY, KIND_ROWS, KIND_SEQS, SECTION_ALIGN,
+    SectionInfo, SegmentMeta, Trailer, encode_header, segment_file_name,
 };
 use super::pack::Packer;
 use super::seqs::SeqsBuilder;
-use super::{KIND_FOREIGN_MIN, ROW_BYTES_MAX, ROWS_MAX, primary};
+use super::{KIND_FOREIGN_MIN, ROW_BYTES_MAX, ROWS_MAX, filter, primary};
 use crate::ids::{CollectionId, RowId, SegmentId, Seq};
 use crate::io::{File, Storage, TEMPORARY_SUFFIX};
 use crate::{Error, ErrorKind, Result};
@@ -179,6 +179,9 @@ impl SegmentWriter {
         self.put_section(KIND_BLOCKS, 0, &encode_table(&self.entries))?;
         let primary = primary::encode(&mut self.pairs);
         self.put_section(KIND_PRIMARY, 0, &primary)?;
+        if self.pairs.len() >= filter::ROWS_MIN {
+            self.put_section(KIND_FILTER, 0, &filter::encode(&self.pairs))?;
+        }
         let seqs = std::mem::take(&mut self.seqs).finish();
         self.put_section(KIND_SEQS, 0, &seqs)?;
         let dictionary = self.dictionary.take();
