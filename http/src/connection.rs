@@ -44,8 +44,9 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    fn new(now_ms: u64) -> Self {
-        Self { state: AtomicU8::new(IDLE), since_ms: AtomicU64::new(now_ms), streams: AtomicU32::new(0) }
+    /// A request has been on its way since then.
+    fn new(since_ms: u64) -> Self {
+        Self { state: AtomicU8::new(HEAD), since_ms: AtomicU64::new(since_ms), streams: AtomicU32::new(0) }
     }
 
     /// A request is being worked on.
@@ -95,11 +96,11 @@ pub(crate) async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let before = match express::serve(&app, &mut stream, &mut stop).await {
+    let (before, since_ms) = match express::serve(&app, &mut stream, &mut stop).await {
         End::Closed => return,
-        End::LongWay(before) => Cursor::new(before),
+        End::LongWay(before, since_ms) => (Cursor::new(before), since_ms),
     };
-    let pulse = Arc::new(Pulse::new(app.now_ms()));
+    let pulse = Arc::new(Pulse::new(since_ms));
     let watched = Watched { inner: stream, before, app: Arc::clone(&app), pulse: Arc::clone(&pulse), farewell: None };
     let (for_service, pulse_of_service) = (Arc::clone(&app), Arc::clone(&pulse));
     let service = service_fn(move |request| {

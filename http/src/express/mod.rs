@@ -38,8 +38,8 @@ const END_TIME_MAX: Duration = Duration::from_secs(1);
 pub(crate) enum End {
     /// It is over.
     Closed,
-    /// It goes on behind these bytes.
-    LongWay(Vec<u8>),
+    /// It goes on behind these bytes, the first of which came at this time of `App::now_ms`.
+    LongWay(Vec<u8>, u64),
 }
 
 /// What has arrived and is not answered yet.
@@ -82,7 +82,8 @@ where
 {
     let mut arrived = Arrived::new();
     let mut out = Vec::new();
-    let mut idle_since_ms = app.now_ms();
+    // Since when it is idle, or its request is on its way.
+    let mut since_ms = app.now_ms();
     let step = app.settings.patience_step();
     let mut tick = pin!(tokio::time::sleep(step));
     let mut stopped = pin!(stop.changed());
@@ -107,25 +108,34 @@ where
                     }
                     if stopped.as_mut().poll(cx).is_ready() { Poll::Ready(Event::Stop) } else { Poll::Pending }
                 });
-                match event.await {
-                    Event::Read(bytes) => arrived.filled += bytes,
+                let (event, is_idle) = (event.await, seen.is_empty());
+                match event {
+                    Event::Read(bytes) => {
+                        arrived.filled += bytes;
+                        if is_idle {
+                            since_ms = app.now_ms();
+                        }
+                    }
                     Event::Stop => stopping = true,
+                    Event::Gone if is_idle => return close(stream).await,
                     // Half a request is for the long way to judge.
-                    Event::Gone | Event::Tick if !seen.is_empty() => return End::LongWay(seen.to_vec()),
-                    Event::Gone => return close(stream).await,
+                    Event::Gone => return End::LongWay(seen.to_vec(), since_ms),
                     Event::Tick => {
                         tick.as_mut().reset(tokio::time::Instant::now() + step);
-                        let idle = Duration::from_millis(app.now_ms().saturating_sub(idle_since_ms));
-                        if idle > app.settings.idle_timeout {
+                        let waited = Duration::from_millis(app.now_ms().saturating_sub(since_ms));
+                        if is_idle && waited > app.settings.idle_timeout {
                             return close(stream).await;
+                        }
+                        if !is_idle && waited > step {
+                            return End::LongWay(seen.to_vec(), since_ms);
                         }
                     }
                 }
                 continue;
             }
-            Look::Partial | Look::Other => return End::LongWay(seen.to_vec()),
+            Look::Partial | Look::Other => return End::LongWay(seen.to_vec(), since_ms),
         };
-        let Some(call) = admit(app, &head) else { return End::LongWay(seen.to_vec()) };
+        let Some(call) = admit(app, &head) else { return End::LongWay(seen.to_vec(), since_ms) };
         let used = head.head_bytes + head.body_bytes;
         let body = seen.get(head.head_bytes..used).unwrap_or_default();
         let mut ahead = Ahead { room, filled: 0 };
@@ -135,7 +145,7 @@ where
             return End::Closed;
         }
         let more = ahead.filled;
-        idle_since_ms = app.now_ms();
+        since_ms = app.now_ms();
         arrived.advance(used, more);
         stopping = app.is_stopping();
         if stopping {

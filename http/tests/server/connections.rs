@@ -51,6 +51,9 @@ fn who_is_too_slow_is_told_so_and_shown_out() {
     let mut head = server.connect();
     head.send(b"GET /healthz HTTP/1.1\r\nHost: loc");
     assert_eq!(head.answer(false).error(408), "RequestTimeout");
+    let mut small = server.connect();
+    small.send(b"POST /v1/db/d/c/count HTTP/1.1\r\nHost: loc");
+    assert_eq!(small.answer(false).error(408), "RequestTimeout");
     let mut body = server.connect();
     body.send(b"POST /v1/db/d/c/count HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{");
     assert_eq!(body.answer(false).error(408), "RequestTimeout");

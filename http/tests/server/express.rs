@@ -159,3 +159,19 @@ fn keys_hold_on_the_short_way_too() {
         assert_eq!(ask(&mut server.connect(), path, value, body.as_bytes()).status, status, "{path} {value:?}");
     }
 }
+
+/// Many clients send the head and the body apart; a connection must not leave the short way for that, however long it lives.
+#[test]
+fn a_body_behind_its_head_is_waited_for() {
+    let server = Server::with(&["--header-timeout", "200ms"]);
+    let mut connection = server.connect();
+    let begun = std::time::Instant::now();
+    while begun.elapsed().as_millis() < 700 {
+        let text = post("count", "", r#"{"filter": {}}"#);
+        let (head, body) = text.split_at(text.len() - 14);
+        assert!(connection.send(head.as_bytes()));
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        assert!(connection.send(body.as_bytes()));
+        assert_eq!(connection.answer(false).expect(200)["count"], 0);
+    }
+}
