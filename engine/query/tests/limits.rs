@@ -170,6 +170,11 @@ fn many_and_large_regular_expressions_are_bounded() {
         let too_many: Vec<String> = (0..5000).map(|i| pattern(i.to_string())).collect();
         assert_eq!(filter(&format!(r#"{{"s": {{"$in": [{}]}}}}"#, too_many.join(","))).unwrap_err().code(), 2);
         assert_eq!(filter(&format!(r#"{{"s": {{"$regex": "{long}"}}}}"#)).unwrap_err().code(), 2);
+        // Later ones have less room, and the words say so.
+        let wide: Vec<String> = (0..1000).map(|i| pattern(format!("\\\\p{{L}}{i}"))).collect();
+        let error = filter(&format!(r#"{{"s": {{"$in": [{}]}}}}"#, wide.join(","))).unwrap_err();
+        assert!(error.code() == 51091 && error.place().starts_with("filter.s.$in["), "{error:?}");
+        assert!(error.message().contains("of one query"), "{error:?}");
         for pattern in ["a{1000}{1000}", "(a{1,500}){1,500}", &"(".repeat(20_000)] {
             assert_eq!(
                 filter(&format!(r#"{{"s": {{"$regex": "{pattern}"}}}}"#)).unwrap_err().code(),

@@ -49,7 +49,7 @@ impl Pattern {
             .size_limit(room)
             .dfa_size_limit(room.min(PATTERN_CACHE_BYTES_MAX))
             .build()
-            .map_err(|e| QueryError::location(51091, invalid(&e, room)))?;
+            .map_err(|e| QueryError::location(51091, invalid(&e, room, nth)))?;
         Ok(Self { text: text.into(), options: options.into(), regex })
     }
 
@@ -88,10 +88,14 @@ impl Pattern {
     }
 }
 
-fn invalid(error: &regex::Error, room: usize) -> String {
+fn invalid(error: &regex::Error, room: usize, nth: usize) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => {
-            format!("Regular expression is invalid: compiled, it would take more than {room} bytes; repeat less")
+            let many = match nth {
+                1 => String::new(),
+                _ => format!(", which is left for number {nth} of one query: ask for fewer"),
+            };
+            format!("Regular expression is invalid: compiled, it would take more than {room} bytes{many}; repeat less")
         }
         // The library draws the pattern over several lines: the last one says what is wrong.
         _ => {
