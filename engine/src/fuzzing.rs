@@ -178,18 +178,30 @@ mod tests {
 
     #[test]
     fn changed_segment_files_are_read_or_refused() {
-        let storage = MemoryStorage::new();
-        let mut writer =
-            SegmentWriter::create(Arc::new(storage.clone()), SEGMENT, crate::ids::CollectionId::from_raw(1)).unwrap();
-        for n in 0..40_u64 {
-            let doc = format!("row {n} ").repeat(1 + n as usize % 5);
-            writer.push(Seq::from_raw(n / 3 + 1), n.wrapping_mul(0x9e37_79b9_7f4a_7c15), doc.as_bytes()).unwrap();
+        let doc = |n: u64| format!("row {n} ").repeat(1 + n as usize % 5).into_bytes();
+        let written = |dictionary: Option<Vec<u8>>, rows: u64| {
+            let (storage, collection) = (MemoryStorage::new(), crate::ids::CollectionId::from_raw(1));
+            let shared = Arc::new(storage.clone());
+            let mut writer = match dictionary {
+                None => SegmentWriter::create(shared, SEGMENT, collection),
+                Some(dictionary) => SegmentWriter::create_dense(shared, SEGMENT, collection, dictionary),
+            }
+            .unwrap();
+            for n in 0..rows {
+                writer.push(Seq::from_raw(n / 3 + 1), n.wrapping_mul(0x9e37_79b9_7f4a_7c15), &doc(n)).unwrap();
+            }
+            writer.add_section(segment::KIND_FOREIGN_MIN, 1, b"column").unwrap();
+            writer.finish().unwrap();
+            storage.bytes(&segment_file_name(SEGMENT)).unwrap()
+        };
+        let dictionary: Vec<u8> = (100..140).flat_map(doc).collect();
+        // The last is large enough for a filter.
+        for (file, rounds) in
+            [(written(None, 40), 1500), (written(Some(dictionary), 150), 300), (written(None, 4_200), 10)]
+        {
+            fuzz_segment_open(&[&[1], &file[..]].concat());
+            mutate(&file, fuzz_segment_open, rounds);
         }
-        writer.add_section(segment::KIND_FOREIGN_MIN, 1, b"column").unwrap();
-        writer.finish().unwrap();
-        let file = storage.bytes(&segment_file_name(SEGMENT)).unwrap();
-        fuzz_segment_open(&[&[1], &file[..]].concat());
-        mutate(&file, fuzz_segment_open, 1500);
     }
 
     #[test]
