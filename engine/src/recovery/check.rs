@@ -4,6 +4,7 @@
 //! Takes a storage that nobody else holds; gives lines. Next: `salvage.rs`, for what to do about them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,11 +13,15 @@ use quarrydb_jsonb::{JsonbRef, id_hash};
 use super::{log_options, open_deletes, replay};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, RowId, Seq};
-use crate::indexes::file::{SegmentIndex, is_index_file_name};
+use crate::indexes::entries::Entries;
+use crate::indexes::file::{SegmentIndex, index_file_name, is_index_file_name};
+use crate::indexes::keys::KeyMaker;
+use crate::indexes::range::KeyRange;
+use crate::indexes::{IndexSet, IndexSource};
 use crate::io::{DiskStorage, Storage};
 use crate::log::{RecoverFloor, file_name, recover};
 use crate::maintain::seal;
-use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
+use crate::manifest::{MANIFEST_FILE, Manifest, ManifestStore, SegmentEntry};
 use crate::options::Options;
 use crate::segment::{BlockBuf, BlockCache, Segment};
 use crate::txn::insert::id_of;
@@ -88,10 +93,8 @@ pub fn check_on(storage: &Arc<dyn Storage>) -> Result<CheckReport> {
         if let Err(error) = check_segment(storage, entry, ids, &mut report) {
             report.damage.push(error.message().to_owned());
         }
-        for file in &entry.indexes {
-            if let Err(error) = SegmentIndex::new(Arc::clone(storage), &entry.meta, *file).verify() {
-                report.damage.push(error.message().to_owned());
-            }
+        if let Err(error) = check_indexes(storage, &manifest, entry, &mut report) {
+            report.damage.push(error.message().to_owned());
         }
     }
     check_log(&**storage, &manifest, &mut report);
@@ -143,6 +146,45 @@ fn check_segment(
             if before.is_some_and(|before| quarrydb_jsonb::equal(JsonbRef::from_valid(&before), id)) {
                 report.damage.push(format!("{name}: the _id of {row} lives in an older segment too"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// The indexes of one segment: checksums, order, and the entries that its documents have.
+fn check_indexes(
+    storage: &Arc<dyn Storage>,
+    manifest: &Manifest,
+    entry: &SegmentEntry,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let Some(collection) = manifest.collections.iter().find(|c| c.id == entry.meta.collection) else { return Ok(()) };
+    let defined = IndexSet::decode(MANIFEST_FILE, &collection.definitions)?;
+    for file in &entry.indexes {
+        let own = Arc::new(SegmentIndex::new(Arc::clone(storage), &entry.meta, *file));
+        own.verify()?;
+        // One that was dropped since goes with the next manifest.
+        let Some(index) = defined.by_id(file.index) else { continue };
+        let segment = Segment::open(&**storage, entry.meta, Arc::new(BlockCache::new(0)))?;
+        let (mut entries, mut maker) = (Entries::default(), KeyMaker::default());
+        let mut buffer = BlockBuf::default();
+        for block in 0..segment.block_count()? {
+            let view = segment.read_block_into(block, &mut buffer)?;
+            for (row, bytes) in view.rows().zip(view.docs()) {
+                let taken = maker.each(&index.definition, JsonbRef::from_valid(bytes), |key| entries.push(key, row));
+                maker.facts.incomplete |= taken.is_err();
+            }
+        }
+        entries.sort();
+        let mut wanted = entries.iter();
+        let source = IndexSource::Segment(Arc::clone(&own));
+        let same = source.walk(&[KeyRange::all()], false, &mut |key, row| match wanted.next() == Some((key, row)) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })?;
+        if same.is_break() || wanted.next().is_some() || own.facts()? != maker.facts {
+            let name = index_file_name(entry.meta.id, file.index);
+            report.damage.push(format!("{name}: the entries are not those of the documents"));
         }
     }
     Ok(())
