@@ -269,6 +269,15 @@ impl Database {
         seal::seal_all(&self.inner.core)
     }
 
+    /// Deletes the documents whose time is up, as `expireAfterSeconds` of their indexes says; how many. Where the database
+    /// has its background threads they do, every [`Options::expiry_interval`](crate::Options::expiry_interval).
+    ///
+    /// # Errors
+    /// As a deletion; what was deleted before stays so.
+    pub fn expire(&self) -> Result<u64> {
+        crate::maintain::expiry::step(&self.inner.core)
+    }
+
     /// Builds every index that is still to be built now. Where the database has its background threads they do.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub struct Options {
     pub query_bytes_max: usize,
     /// Decompressed row blocks kept in memory. Default: 128 MiB.
     pub cache_bytes: usize,
+    /// How often documents are looked for whose `expireAfterSeconds` has passed. Default: 60 s.
+    pub expiry_interval: Duration,
     /// Whether columns are made and asked. Off only in tests, which hold the answers with columns to those without.
     pub columns: bool,
     /// Seals and compacts in the background. Off only in tests that step the engine themselves with `Database::seal`.
@@ -54,6 +56,7 @@ impl Default for Options {
             unsealed_bytes_max: 384 << 20,
             query_bytes_max: 512 << 20,
             cache_bytes: 128 << 20,
+            expiry_interval: Duration::from_secs(60),
             columns: true,
             background: true,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{filter, find, insert, open, small, update, value};
-use quarrydb::io::MemoryStorage;
+use quarrydb::io::{ManualClock, MemoryStorage, Storage};
 use quarrydb::{
     Collection, Database, DeleteRequest, Error, ErrorKind, IndexDefinition, IndexState, Options, UpdateRequest,
     WriteOptions, check_on,
@@ -87,7 +87,7 @@ fn a_unique_key_is_one_document_s_wherever_that_lies() {
     assert_eq!(insert(&db, &c, r#"{"_id": "z", "k": 301}"#).unwrap_err().code(), Some(11000));
     db.close().unwrap();
     drop((c, db));
-    let report = check_on(&(Arc::new(storage) as Arc<dyn quarrydb::io::Storage>)).unwrap();
+    let report = check_on(&(Arc::new(storage) as Arc<dyn Storage>)).unwrap();
     assert!(report.is_whole(), "{report:?}");
 }
 
@@ -214,6 +214,37 @@ fn upserts_of_one_unique_key_make_one_document() {
     });
     assert_eq!(c.count(filter("{}"), 0, None, None).unwrap(), 60);
     assert_eq!(c.count(filter(r#"{"n": 4}"#), 0, None, None).unwrap(), 60);
+}
+
+#[test]
+fn documents_go_when_their_time_is_up() {
+    let (storage, clock) = (MemoryStorage::new(), Arc::new(ManualClock::new(1_000_000_000)));
+    let db = Database::open_on(Arc::new(storage) as Arc<dyn Storage>, Arc::clone(&clock) as _, small()).unwrap();
+    let c = db.collection("test", "ttl").unwrap();
+    let date = |seconds: i64| format!("{{\"$date\": {{\"$numberLong\": \"{}\"}}}}", 1_000_000_000 + seconds * 1000);
+    for i in 0..30 {
+        insert(&db, &c, &format!("{{\"_id\": {i}, \"at\": {}}}", date(i))).unwrap();
+    }
+    db.seal().unwrap();
+    for (id, at) in [
+        ("\"early\"", format!("[{}, {}]", date(100), date(-1))),
+        ("\"late\"", format!("[{}, 5]", date(100))),
+        ("\"number\"", "5".to_owned()),
+        ("\"null\"", "null".to_owned()),
+    ] {
+        insert(&db, &c, &format!("{{\"_id\": {id}, \"at\": {at}}}")).unwrap();
+    }
+    insert(&db, &c, r#"{"_id": "missing"}"#).unwrap();
+    create(&c, r#"{"keys": {"at": 1}, "expireAfterSeconds": 10}"#).unwrap();
+    assert_eq!(db.expire().unwrap(), 0, "ten seconds have not passed");
+    clock.advance_millis(10_000);
+    assert_eq!(db.expire().unwrap(), 2, "the first, and the array's earliest");
+    clock.advance_millis(12_000);
+    assert_eq!(db.expire().unwrap(), 12);
+    assert_eq!(db.expire().unwrap(), 0);
+    clock.advance_millis(1_000_000);
+    assert_eq!(db.expire().unwrap(), 18);
+    assert_eq!(c.count(filter("{}"), 0, None, None).unwrap(), 3);
 }
 
 /// Writers that make and end duplicates while a unique index is built: it is refused, or no two documents have one key.

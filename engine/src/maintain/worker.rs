@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{compact, indexes, seal};
+use super::{compact, expiry, indexes, seal};
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::ErrorKind;
 use crate::indexes::IndexState;
+use crate::io::clock::monotonic_nanos;
 use crate::options::Durability;
 
 /// How often the ticker looks.
@@ -54,7 +55,7 @@ impl Worker {
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         if core.options.background {
-            type Body = fn(&Core, &AtomicBool);
+            type Body = fn(&Arc<Core>, &AtomicBool);
             let bodies: [(&str, Body); 5] = [
                 ("quarry-seal", sealer),
                 ("quarry-tick", ticker),
@@ -105,7 +106,7 @@ impl Drop for TellOnUnwind<'_> {
     }
 }
 
-fn sealer(core: &Core, stopping: &AtomicBool) {
+fn sealer(core: &Arc<Core>, stopping: &AtomicBool) {
     while !stopping.load(Ordering::Acquire) {
         let mut failed = false;
         let more = match seal::step(core) {
@@ -131,7 +132,7 @@ fn sealer(core: &Core, stopping: &AtomicBool) {
 }
 
 /// Makes segments anew where that is worth it. Nobody waits for it, so its failure is only told to who asks.
-fn compactor(core: &Core, stopping: &AtomicBool) {
+fn compactor(core: &Arc<Core>, stopping: &AtomicBool) {
     // Where the system refuses, it competes with writers as an equal.
     let _ = rustix::process::nice(COMPACTOR_NICE);
     let mut written = core.group.log().stats().bytes_written;
@@ -156,9 +157,16 @@ fn compactor(core: &Core, stopping: &AtomicBool) {
     }
 }
 
-/// Builds what is declared.
-fn indexer(core: &Core, stopping: &AtomicBool) {
+/// Builds what is declared, and now and then deletes what has expired.
+fn indexer(core: &Arc<Core>, stopping: &AtomicBool) {
+    let interval = u64::try_from(core.options.expiry_interval.as_nanos()).unwrap_or(u64::MAX);
+    let mut looked = monotonic_nanos();
     while !stopping.load(Ordering::Acquire) {
+        if monotonic_nanos().saturating_sub(looked) >= interval {
+            // What fails, as on a full disk, is tried again at the next look.
+            let _ = expiry::step(core);
+            looked = monotonic_nanos();
+        }
         let (more, failed) = match indexes::step(core) {
             Ok(more) => (more, false),
             // Whoever waits for the index is told; it is tried again.
@@ -176,7 +184,7 @@ fn indexer(core: &Core, stopping: &AtomicBool) {
     }
 }
 
-fn ticker(core: &Core, stopping: &AtomicBool) {
+fn ticker(core: &Arc<Core>, stopping: &AtomicBool) {
     let interval = match core.options.durability {
         Durability::Interval(interval) => interval,
         // A write may ask not to wait for stable storage; it gets there soon all the same.
@@ -219,7 +227,7 @@ fn ticker(core: &Core, stopping: &AtomicBool) {
 }
 
 /// Has the next log file ready before the current one is full: filling one takes as long as many commits.
-fn preparer(core: &Core, stopping: &AtomicBool) {
+fn preparer(core: &Arc<Core>, stopping: &AtomicBool) {
     let mut last = core.watermarks().applied();
     let mut files = core.group.log().stats().files;
     while !stopping.load(Ordering::Acquire) {

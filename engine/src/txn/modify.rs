@@ -16,6 +16,7 @@ use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
 use crate::exec::cursor::Document;
+use crate::mvcc::version::{Address, Version};
 use crate::options::WriteOptions;
 
 /// What an update asks.
@@ -194,6 +195,28 @@ pub(crate) fn find_and_delete(
     options: &WriteOptions,
 ) -> Result<Pending<Modified>> {
     Ok(run_delete(core, collection, request, options, true)?.map(|done| done.kept))
+}
+
+/// Deletes those rows of `version` that still live and that `filter` matches.
+///
+/// # Errors
+/// As [`delete`].
+pub(crate) fn delete_rows(
+    core: &Arc<Core>,
+    collection: &Arc<CollectionState>,
+    filter: &Filter,
+    rows: Vec<Address>,
+    version: &Arc<Version>,
+) -> Result<Pending<DeleteOutcome>> {
+    let options = WriteOptions::default();
+    core.admit_write(&options)?;
+    let journaled = core.journaled(&options);
+    let choice = Choice { filter, many: true, sort: None, deadline: None, keep: false };
+    let writing = Writing { core, collection, choice: &choice, act: &Deleting, journaled };
+    Ok(match writing.run_on(rows, version)? {
+        Some((done, seq)) => Pending::new(DeleteOutcome { deleted: done.outcome.matched }, &core.group, seq, journaled),
+        None => nothing_to_do(core, DeleteOutcome::default(), journaled),
+    })
 }
 
 fn run_delete(

@@ -143,6 +143,25 @@ impl Writing<'_> {
         unreachable!("the loop ends only by returning")
     }
 
+    /// The whole write on rows of `version` that were found already; none where the collection was dropped meanwhile.
+    pub(super) fn run_on(&self, rows: Vec<Address>, version: &Arc<Version>) -> Result<Option<(Done, Seq)>> {
+        let mut candidates = Vec::with_capacity(rows.len());
+        for address in rows {
+            let document = address.document()?;
+            if self.matches(document.view())? {
+                let id = JsonbBuf::from_valid(id_of(document.view()).as_bytes().to_vec());
+                let change = self.act.change(document.view())?;
+                candidates.push(Candidate { address, id, change });
+            }
+        }
+        let mut order = self.core.order.hold();
+        if self.collection.is_dropped() {
+            return Ok(None);
+        }
+        let targets = self.recheck(candidates, version)?;
+        self.commit(&mut order, targets, None).map(Some)
+    }
+
     /// What matches on a snapshot, and what becomes of it.
     fn candidates(&self) -> Result<Seen> {
         let snapshot = self.core.snapshot();
