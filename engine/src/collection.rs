@@ -13,6 +13,7 @@ use crate::catalog::CollectionState;
 use crate::columns::Columns;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::at_hand;
 use crate::exec::cursor::{Cursor, Document};
 use crate::exec::explain::{self, Explained};
 use crate::exec::find::{self, FindRequest};
@@ -321,6 +322,33 @@ impl Collection {
     /// As [`Collection::find`].
     pub fn count(&self, filter: Filter, skip: u64, limit: Option<u64>, deadline: Option<Deadline>) -> Result<u64> {
         find::count(&self.core, self.state().as_deref(), filter, skip, limit, deadline)
+    }
+
+    /// How many documents match, where that is found by a look at a few places in memory; none where it takes more, and
+    /// [`Collection::count`] is for a thread that may wait.
+    ///
+    /// # Errors
+    /// As [`Collection::count`].
+    pub fn count_at_hand(&self, filter: &Filter, skip: u64, limit: Option<u64>) -> Result<Option<u64>> {
+        at_hand::count(&self.core, self.state().as_deref(), filter, skip, limit)
+    }
+
+    /// Whether a `find` of few documents is answered by a look at a few places in memory: by a declared index, or because
+    /// there is little to look at. Else it is for a thread that may wait.
+    ///
+    /// # Errors
+    /// As [`Collection::find`].
+    pub fn is_at_hand(&self, filter: &Filter) -> Result<bool> {
+        at_hand::find(&self.core, self.state().as_deref(), filter)
+    }
+
+    /// Whether it has so few documents that looking at them all costs less than handing that to another thread.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.state().is_none_or(|state| {
+            let version = state.version();
+            version.segments.is_empty() && version.tails().all(|tail| tail.rows() <= at_hand::ROWS_MAX)
+        })
     }
 
     /// Updates or replaces what a request asks for.

@@ -238,9 +238,13 @@ fn asked(collection: &Collection, question: &str, at: &str, order: &str) -> Answ
     request.limit = Some(5);
     let mut distinct = Distinct::parse(value(&format!("{at:?}")).view(), &ParseContext::new("key")).unwrap();
     collection.distinct(&mut distinct, filter(question), None).unwrap();
+    let count = collection.count(filter(question), 0, None, None).unwrap();
+    if let Some(at_hand) = collection.count_at_hand(&filter(question), 0, None).unwrap() {
+        assert_eq!(at_hand, count, "{question} at hand");
+    }
     Answers {
         found: run(FindRequest::new(filter(question))),
-        count: collection.count(filter(question), 0, None, None).unwrap(),
+        count,
         distinct: sorted(distinct.values().map(print)),
         sorted: run(request),
     }

@@ -65,6 +65,11 @@ impl<'a> Source<'a> {
         self.columns.find(path, self.segment)
     }
 
+    /// Whether a path's column was read and checked before, or there is none: asking for it waits for no disk.
+    pub(crate) fn is_open(&self, path: &str) -> bool {
+        self.columns.is_open(path)
+    }
+
     /// The error of a column that cannot be read after all.
     pub(crate) fn unreadable(&self, path: &str, error: &quarrydb_index::Error) -> Error {
         self.columns.damaged(path, error)
@@ -121,6 +126,13 @@ impl Columns {
         }
         let data = self.load(place as u32, segment)?;
         Ok(Found::Column(slot.get_or_init(|| data)))
+    }
+
+    fn is_open(&self, path: &str) -> bool {
+        match self.directory.paths.binary_search_by(|(known, _)| (**known).cmp(path)) {
+            Ok(place) => self.opened.get(place).is_some_and(|slot| slot.get().is_some()),
+            Err(_) => true,
+        }
     }
 
     fn load(&self, place: u32, segment: Option<&Segment>) -> Result<ColumnData> {

@@ -53,6 +53,11 @@ impl ByIndex {
         self.bounds.exact || self.entries <= FEW_ROWS
     }
 
+    /// Whether it leaves rows that are few whatever the segment has.
+    pub(super) fn is_few(&self) -> bool {
+        self.entries <= FEW_ROWS
+    }
+
     /// What `explain` says of it.
     pub(super) fn describe(&self) -> Stage {
         Stage {

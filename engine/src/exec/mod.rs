@@ -3,6 +3,7 @@
 //! `select.rs` asks columns which rows are worth a look, `scan.rs` looks at them in morsels, `find.rs` decides how rows are found, `sort.rs` orders them, `cursor.rs` hands
 //! documents on, one by one or in parallel. It never takes the committing order, and plans nothing by cost.
 
+pub(crate) mod at_hand;
 mod by_index;
 pub(crate) mod cursor;
 mod distinct;

@@ -41,10 +41,24 @@ pub(super) enum Unseen {
     Known(Option<RoaringBitmap>),
 }
 
+/// Whether a tail's rows have columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunking {
+    /// They are made where there are none.
+    Made,
+    /// Where there are some.
+    AsTheyAre,
+    None,
+}
+
 /// The parts of a tail: its chunks, and the rows behind them.
-pub(super) fn add_tail(parts: &mut Vec<Part>, source: u32, tail: &Arc<Tail>, at: Seq, columns: bool) -> Result<()> {
+pub(super) fn add_tail(parts: &mut Vec<Part>, source: u32, tail: &Arc<Tail>, at: Seq, chunks: Chunking) -> Result<()> {
     let (seen, ended) = tail.seen(at);
-    let chunks = if columns { tail.chunks().cover(tail, seen)? } else { Vec::new() };
+    let chunks = match chunks {
+        Chunking::Made => tail.chunks().cover(tail, seen)?,
+        Chunking::AsTheyAre => tail.chunks().made(),
+        Chunking::None => Vec::new(),
+    };
     let unseen = |rows: &Range<u32>| {
         let mut unseen: RoaringBitmap = ended.range(rows.clone()).map(|row| row - rows.start).collect();
         unseen.insert_range(seen.clamp(rows.start, rows.end) - rows.start..rows.end - rows.start);

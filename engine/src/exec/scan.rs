@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 
 use super::by_index::ByIndex;
 use super::look::Look;
-use super::parts::{Part, PartColumns, Unseen, add_tail};
+use super::parts::{Chunking, Part, PartColumns, Unseen, add_tail};
 use super::select::{Counted, Selection};
 use super::sort_columns;
 use crate::catalog::CollectionState;
@@ -49,6 +49,8 @@ pub(crate) enum Ask {
     Nothing,
     /// Which rows a filter matches.
     Filter,
+    /// The same, of what is at hand already.
+    AtHand,
     /// The values of rows too.
     Values,
 }
@@ -70,7 +72,7 @@ pub(crate) struct Scan {
     pub(super) prepared: Prepared,
     /// Declared indexes that serve.
     pub(super) indexes: Vec<Arc<Index>>,
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Documents looked at so far.
     pub examined: AtomicU64,
     /// Whether some were looked at for their place in a sort.
@@ -142,8 +144,13 @@ impl Scan {
         let version = collection.version();
         let prepared = Prepared::new(&filter);
         let mut parts = Vec::new();
-        let asked = ask == Ask::Values || ask == Ask::Filter && !filter.is_everything();
-        let columns = asked && !prepared.is_unknown();
+        let chunks = match ask {
+            _ if prepared.is_unknown() => Chunking::None,
+            Ask::Values => Chunking::Made,
+            Ask::Filter if !filter.is_everything() => Chunking::Made,
+            Ask::AtHand => Chunking::AsTheyAre,
+            Ask::Filter | Ask::Nothing => Chunking::None,
+        };
         let declared = collection.indexes();
         let serve = ask != Ask::Nothing && !filter.is_everything();
         let indexes = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
@@ -153,7 +160,7 @@ impl Scan {
         }
         let first_tail = parts.len() as u32;
         for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
-            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), columns)?;
+            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), chunks)?;
         }
         Ok(Self {
             version,
@@ -194,7 +201,7 @@ impl Scan {
         self.parts.iter().map(|part| u64::from(part.rows)).sum()
     }
 
-    fn unseen(&self, part: &Part) -> Result<Option<RoaringBitmap>> {
+    pub(super) fn unseen(&self, part: &Part) -> Result<Option<RoaringBitmap>> {
         match (&part.unseen, self.version.segments.get(part.source as usize)) {
             (Unseen::Known(unseen), _) => Ok(unseen.clone()),
             (Unseen::OfSegment, Some(sealed)) => sealed.unseen(self.seq()),
@@ -446,6 +453,24 @@ impl Scan {
         morsels.retain(|morsel| self.parts.get(morsel.part).is_some_and(open));
         let asked: u64 = morsels.par_iter().map(run).try_reduce(|| 0, |a, b| Ok(a + b))?;
         Ok(known + asked)
+    }
+
+    /// The number of matching rows of one part.
+    ///
+    /// # Errors
+    /// As [`Scan::run`].
+    pub(super) fn count_part(&self, part: &Part) -> Result<u64> {
+        if self.selection(part)?.is_exact() {
+            return Ok(self.selection(part)?.len());
+        }
+        let index = self.parts.iter().position(|own| std::ptr::eq(own, part)).unwrap_or(self.parts.len());
+        let mut count = 0;
+        let whole = Morsel { part: index, rows: 0..part.rows };
+        let _ = self.run(&whole, &mut BlockBuf::default(), &mut |_, _| {
+            count += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(count)
     }
 
     /// The first matching row in row order, with its document.

@@ -113,6 +113,11 @@ impl SegmentIndex {
         &self.file
     }
 
+    /// Whether it was read and checked before: asking it waits for no disk.
+    pub(crate) fn is_open(&self) -> bool {
+        self.loaded.get().is_some()
+    }
+
     fn load(&self) -> Result<&Loaded> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
@@ -281,6 +286,11 @@ impl SegmentIndexes {
     /// Adds those that were made; the manifest names them by now, or will before it names the segment.
     pub(crate) fn attach(&self, more: &[Arc<SegmentIndex>]) {
         self.0.rcu(|list| list.iter().chain(more).cloned().collect::<Vec<_>>());
+    }
+
+    /// Whether all were read and checked before.
+    pub(crate) fn are_open(&self) -> bool {
+        self.0.load().iter().all(|own| own.is_open())
     }
 
     /// Opens all files; one that cannot be read tells whoever reads it.

@@ -253,6 +253,11 @@ impl Sealed {
         Ok(columns.as_ref().map(|columns| Source::segment(columns, &self.segment)))
     }
 
+    /// Its columns where they were opened before.
+    pub(crate) fn open_columns(&self) -> Option<Source<'_>> {
+        self.columns.get()?.as_ref().map(|columns| Source::segment(columns, &self.segment))
+    }
+
     /// Paths without a column, at least; 0 where its columns cannot be read, which asking them tells.
     pub(crate) fn overflow_paths(&self) -> u64 {
         let _ = self.columns();

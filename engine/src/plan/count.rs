@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use quarrydb_index::column::{Column, Value, Values};
 
-use super::leaf::ranges;
+use super::leaf::{LaneRange, ranges};
 use super::prepare::{Ask, Constant, Field, Prepared, Step};
 use crate::columns::value::Tag;
 use crate::columns::{ColumnData, Found, Source};
@@ -22,13 +22,29 @@ impl Prepared {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn count(&self, source: Source<'_>) -> Result<Option<u64>> {
+        self.count_by(source, true)
+    }
+
+    /// The same where counts of values alone tell, and were asked before: a look at a few places in memory.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(crate) fn count_at_hand(&self, source: Source<'_>) -> Result<Option<u64>> {
+        match only_field(&self.root) {
+            Some((field, _)) if source.is_open(&field.path) => self.count_by(source, false),
+            _ => Ok(None),
+        }
+    }
+
+    /// `scan`: values may be looked through.
+    fn count_by(&self, source: Source<'_>, scan: bool) -> Result<Option<u64>> {
         let Some((field, inverted)) = only_field(&self.root) else { return Ok(None) };
         if field.numeric {
             return Ok(None);
         }
         let counted = match source.find(&field.path)? {
             Found::Column(data) => {
-                of_column(&field.ask, data).map_err(|error| source.unreadable(&field.path, &error))?
+                of_column(&field.ask, data, scan).map_err(|error| source.unreadable(&field.path, &error))?
             }
             Found::Rows(maybe) if maybe.is_empty() && !matches!(field.ask, Ask::Null | Ask::Unknown | Ask::In(_)) => {
                 Some(0)
@@ -52,7 +68,7 @@ pub(super) fn only_field(step: &Step) -> Option<(&Field, bool)> {
     }
 }
 
-fn of_column(ask: &Ask, data: &ColumnData) -> quarrydb_index::Result<Option<u64>> {
+fn of_column(ask: &Ask, data: &ColumnData, scan: bool) -> quarrydb_index::Result<Option<u64>> {
     let column = data.column()?;
     match ask {
         Ask::Exists => column.present_count().map(Some),
@@ -60,7 +76,7 @@ fn of_column(ask: &Ask, data: &ColumnData) -> quarrydb_index::Result<Option<u64>
             let mut sum = 0;
             let mut lanes = 0;
             for (tag, low, high) in ranges(numbers) {
-                let Some(count) = in_lane(&column, data, tag, low, high)? else { return Ok(None) };
+                let Some(count) = in_lane(&column, data, (tag, low, high), scan)? else { return Ok(None) };
                 sum += count;
                 lanes += usize::from(count > 0);
             }
@@ -71,7 +87,8 @@ fn of_column(ask: &Ask, data: &ColumnData) -> quarrydb_index::Result<Option<u64>
             if column.lane(Tag::Long as u8)?.is_some() {
                 return Ok(None);
             }
-            in_lane(&column, data, *tag, low.as_ref().map(Constant::value), high.as_ref().map(Constant::value))
+            let range = (*tag, low.as_ref().map(Constant::value), high.as_ref().map(Constant::value));
+            in_lane(&column, data, range, scan)
         }
         _ => Ok(None),
     }
@@ -82,9 +99,8 @@ fn of_column(ask: &Ask, data: &ColumnData) -> quarrydb_index::Result<Option<u64>
 fn in_lane(
     column: &Column<'_>,
     data: &ColumnData,
-    tag: Tag,
-    low: Bound<Value<'_>>,
-    high: Bound<Value<'_>>,
+    (tag, low, high): LaneRange<'_>,
+    scan: bool,
 ) -> quarrydb_index::Result<Option<u64>> {
     let Some(lane) = column.lane(tag as u8)? else { return Ok(Some(0)) };
     let many = lane.presence().is_many();
@@ -114,5 +130,6 @@ fn in_lane(
             return Ok(Some(sum));
         }
     }
-    lane.range_count(low, high).map(Some)
+    let counted = matches!(lane.values(), Values::Dictionary(_)) && (one || !many);
+    if scan || counted { lane.range_count(low, high).map(Some) } else { Ok(None) }
 }

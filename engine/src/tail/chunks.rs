@@ -100,6 +100,11 @@ impl Chunks {
         Ok(list)
     }
 
+    /// The chunks there are, without making more.
+    pub(crate) fn made(&self) -> Vec<Arc<Chunk>> {
+        self.list.read().clone()
+    }
+
     /// Bytes of all columns.
     pub(crate) fn bytes(&self) -> usize {
         self.list.read().iter().map(|chunk| chunk.columns.bytes()).sum()

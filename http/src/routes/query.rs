@@ -22,7 +22,9 @@ pub(crate) async fn find_one(call: &Call, body: &[u8]) -> Result<Response> {
     let (collection, mut request) = request(call, &fields)?;
     request.limit = Some(1);
     let style = call.form.style;
-    let out = if is_point(&request) {
+    let in_place =
+        is_point(&request) || request.sort.is_none() && is_cheap(&request) && collection.is_at_hand(&request.filter)?;
+    let out = if in_place {
         print_one(collection.find(request)?, style)?
     } else {
         blocking(move || print_one(collection.find(request)?, style)).await?
@@ -56,7 +58,7 @@ pub(crate) async fn answer_find(call: &Call, collection: Collection, request: Fi
     let namespace = || format!("{}.{}", collection.database_name(), collection.name());
     // A sort reads everything before its first document, an expression or a pattern may take long on a single one: that is
     // for another thread.
-    if is_point(&request) || (request.sort.is_none() && is_cheap(&request)) {
+    if is_point(&request) || (request.sort.is_none() && is_cheap(&request) && collection.is_small()) {
         let cursor = collection.find(request)?;
         if cursor.is_cheap() {
             return stream::in_place(&call.app, cursor, call.shape());
@@ -77,6 +79,8 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
     let collection = call.collection(&fields)?;
     let count = if filter.is_everything() || is_quick(&filter) {
         collection.count(filter, skip, limit, deadline)?
+    } else if let Some(count) = count_at_hand(&collection, &filter, skip, limit)? {
+        count
     } else {
         blocking(move || Ok(collection.count(filter, skip, limit, deadline)?)).await?
     };
@@ -84,6 +88,11 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
     answer::count("count", count, &mut out);
     out.push(b'}');
     Ok(call.answer(StatusCode::OK, out))
+}
+
+/// A count that is found in place.
+fn count_at_hand(collection: &Collection, filter: &quarrydb_query::Filter, skip: u64, limit: Option<u64>) -> Result<Option<u64>> {
+    if filter.is_cheap() { Ok(collection.count_at_hand(filter, skip, limit)?) } else { Ok(None) }
 }
 
 /// What findOne and find have in common.
