@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use quarrydb_index::column::{Column, Value, Values};
 
-use super::leaf::{LaneRange, ranges};
+use super::leaf::{LaneRange, is_single, ranges};
 use super::prepare::{Ask, Constant, Field, Prepared, Step};
 use crate::columns::value::Tag;
 use crate::columns::{ColumnData, Found, Source};
@@ -39,7 +39,7 @@ impl Prepared {
     /// `scan`: values may be looked through.
     fn count_by(&self, source: Source<'_>, scan: bool) -> Result<Option<u64>> {
         let Some((field, inverted)) = only_field(&self.root) else { return Ok(None) };
-        if field.numeric {
+        if field.numeric || is_span(&self.root) && !is_single(field, source)? {
             return Ok(None);
         }
         let counted = match source.find(&field.path)? {
@@ -58,13 +58,23 @@ impl Prepared {
 /// The one test that a filter is, and whether it is turned around.
 pub(super) fn only_field(step: &Step) -> Option<(&Field, bool)> {
     match step {
-        Step::Field(field) => Some((field, false)),
+        Step::Field(field) | Step::Span { between: field, .. } => Some((field, false)),
         Step::All(steps) | Step::Any(steps) => match &**steps {
             [only] => only_field(only),
             _ => None,
         },
         Step::Not(inner) => only_field(inner).map(|(field, inverted)| (field, !inverted)),
         Step::Constant(_) | Step::Unknown => None,
+    }
+}
+
+/// Whether the one test is a range between two.
+fn is_span(step: &Step) -> bool {
+    match step {
+        Step::All(steps) | Step::Any(steps) => steps.iter().any(is_span),
+        Step::Not(inner) => is_span(inner),
+        Step::Span { .. } => true,
+        Step::Field(_) | Step::Constant(_) | Step::Unknown => false,
     }
 }
 

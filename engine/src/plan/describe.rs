@@ -60,7 +60,7 @@ fn describe(step: &Step, source: Source<'_>) -> Result<Stage> {
         Step::Constant(_) => Stage::of("Constant", Vec::new()),
         Step::Unknown => Stage::of("DocumentScan", Vec::new()),
         Step::Field(field) if matches!(field.ask, Ask::Unknown) => Stage::of("DocumentScan", Vec::new()),
-        Step::Field(field) => {
+        Step::Field(field) | Step::Span { between: field, .. } => {
             let name = if has_lists(field, source)? { "BitmapIndex" } else { "ColumnScan" };
             Stage { name, path: Some(field.path.clone()), index: None, inputs: Vec::new() }
         }

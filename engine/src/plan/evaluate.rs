@@ -43,6 +43,14 @@ fn step(node: &Step, source: Source<'_>, deadline: Option<Deadline>) -> Result<A
         Step::Not(inner) => Ok(step(inner, source, deadline)?.not(rows)),
         Step::Constant(value) => Ok(Answer::exact(if *value { Rows::All } else { Rows::None })),
         Step::Unknown => Ok(Answer::unknown()),
+        Step::Span { between, ends } => {
+            Deadline::check(deadline)?;
+            if leaf::is_single(between, source)? {
+                return leaf::answer(between, source);
+            }
+            let [first, second] = &**ends;
+            Ok(step(first, source, deadline)?.and(step(second, source, deadline)?))
+        }
         Step::Field(field) => {
             Deadline::check(deadline)?;
             let mut answer = leaf::answer(field, source)?;

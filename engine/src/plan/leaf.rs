@@ -44,6 +44,20 @@ pub(super) fn answer(field: &Field, source: Source<'_>) -> Result<Answer> {
     })
 }
 
+/// Whether no array leads to several values of the path in one row.
+pub(super) fn is_single(field: &Field, source: Source<'_>) -> Result<bool> {
+    if !arrays_on_way(field, source)?.is_none() {
+        return Ok(false);
+    }
+    match source.find(&field.path)? {
+        Found::Rows(maybe) => Ok(maybe.is_empty()),
+        Found::Column(data) => {
+            let arrays = data.column().and_then(|column| column.array_count());
+            Ok(arrays.map_err(|error| source.unreadable(&field.path, &error))? == 0)
+        }
+    }
+}
+
 fn null_in(ask: &Ask) -> bool {
     matches!(ask, Ask::In(list) if list.null)
 }

@@ -102,6 +102,52 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// What passes this comparison and another one; none where NaN is asked for.
+    pub(super) fn and(&self, other: &Self) -> Option<Self> {
+        let is_nan = |numbers: &Self| numbers.doubles.is_some_and(|(low, _)| low.is_nan());
+        if is_nan(self) || is_nan(other) {
+            return None;
+        }
+        let ints = self.ints.zip(other.ints).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
+        let doubles = self.doubles.zip(other.doubles).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
+        let decimals = self
+            .decimals
+            .as_ref()
+            .zip(other.decimals.as_ref())
+            .map(|(a, b)| (tighter(&a.0, &b.0, Ordering::Greater), tighter(&a.1, &b.1, Ordering::Less)));
+        Some(Self {
+            ints: ints.filter(|(low, high)| low <= high),
+            doubles: doubles.filter(|(low, high)| low <= high),
+            decimals,
+        })
+    }
+}
+
+/// The bound that leaves less: the one whose key is `more` than the other's; of equal ones the one that excludes it.
+fn tighter(a: &Bound<Vec<u8>>, b: &Bound<Vec<u8>>, more: Ordering) -> Bound<Vec<u8>> {
+    let key = |bound: &Bound<Vec<u8>>| match bound {
+        Bound::Included(key) => Some((key.clone(), false)),
+        Bound::Excluded(key) => Some((key.clone(), true)),
+        Bound::Unbounded => None,
+    };
+    match (key(a), key(b)) {
+        (None, _) => b.clone(),
+        (_, None) => a.clone(),
+        (Some((key_a, excludes)), Some((key_b, _))) => match key_a.cmp(&key_b) {
+            Ordering::Equal => {
+                if excludes {
+                    a.clone()
+                } else {
+                    b.clone()
+                }
+            }
+            order if order == more => a.clone(),
+            _ => b.clone(),
+        },
+    }
+}
+
 fn ints(op: CompareOp, operand: JsonbRef<'_>) -> Option<(i64, i64)> {
     let of = |place: u64| (place ^ SIGN).cast_signed();
     let at = |number: i64| number.cast_unsigned() ^ SIGN;

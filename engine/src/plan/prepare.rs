@@ -30,6 +30,11 @@ pub(super) enum Step {
     Any(Vec<Step>),
     Not(Box<Step>),
     Field(Box<Field>),
+    /// Two tests that bound one path, and the range between: what both mean where no array leads to several values.
+    Span {
+        between: Box<Field>,
+        ends: Box<[Step; 2]>,
+    },
     Constant(bool),
     Unknown,
 }
@@ -134,6 +139,7 @@ impl Step {
             Self::Any(steps) => steps.iter().any(Self::is_unknown),
             Self::Not(step) => step.is_unknown(),
             Self::Field(field) => matches!(field.ask, Ask::Unknown),
+            Self::Span { .. } => false,
             Self::Constant(_) => false,
             Self::Unknown => true,
         }
@@ -143,7 +149,7 @@ impl Step {
 /// `under` is the path of the array whose elements the node is a condition on; empty at the top.
 fn step(node: &Node, under: &str) -> Step {
     match node {
-        Node::All(nodes) => Step::All(nodes.iter().map(|node| step(node, under)).collect()),
+        Node::All(nodes) => Step::All(spans(nodes.iter().map(|node| step(node, under)).collect())),
         Node::Any(nodes) => Step::Any(nodes.iter().map(|node| step(node, under)).collect()),
         // One element that does not pass says nothing of the others.
         Node::Not(_) if !under.is_empty() => Step::Unknown,
@@ -154,6 +160,48 @@ fn step(node: &Node, under: &str) -> Step {
             at(under.to_owned(), false, ask_element(test, under))
         }
         Node::Value(_) | Node::Expression(_) | Node::Schema(_) => Step::Unknown,
+    }
+}
+
+/// Puts each test that bounds a path from one side together with the next one on the same path.
+fn spans(steps: Vec<Step>) -> Vec<Step> {
+    let mut out: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let before = out.iter().position(|other| between(other, &step).is_some());
+        let span = before.and_then(|at| Some((at, between(out.get(at)?, &step)?)));
+        match span {
+            Some((at, field)) => {
+                let first = std::mem::replace(&mut out[at], Step::Unknown);
+                out[at] = Step::Span { between: Box::new(field), ends: Box::new([first, step]) };
+            }
+            None => out.push(step),
+        }
+    }
+    out
+}
+
+/// The range that two tests on one path mean together.
+fn between(a: &Step, b: &Step) -> Option<Field> {
+    let (Step::Field(a), Step::Field(b)) = (a, b) else { return None };
+    if a.path != b.path || a.numeric {
+        return None;
+    }
+    let ask = match (&a.ask, &b.ask) {
+        (Ask::Numbers(a), Ask::Numbers(b)) => Ask::Numbers(Box::new(a.and(b)?)),
+        (Ask::Range { tag, low, high }, Ask::Range { tag: other, low: low_b, high: high_b }) if tag == other => {
+            let (low, high) = (only(low, low_b)?, only(high, high_b)?);
+            Ask::Range { tag: *tag, low, high }
+        }
+        _ => return None,
+    };
+    Some(Field { path: a.path.clone(), ways: a.ways.clone(), numeric: false, ask })
+}
+
+/// The end that only one of two ranges has; none where both have one.
+fn only(a: &Bound<Constant>, b: &Bound<Constant>) -> Option<Bound<Constant>> {
+    match (a, b) {
+        (Bound::Unbounded, other) | (other, Bound::Unbounded) => Some(other.clone()),
+        _ => None,
     }
 }
 

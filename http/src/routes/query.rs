@@ -91,7 +91,12 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
 }
 
 /// A count that is found in place.
-fn count_at_hand(collection: &Collection, filter: &quarrydb_query::Filter, skip: u64, limit: Option<u64>) -> Result<Option<u64>> {
+fn count_at_hand(
+    collection: &Collection,
+    filter: &quarrydb_query::Filter,
+    skip: u64,
+    limit: Option<u64>,
+) -> Result<Option<u64>> {
     if filter.is_cheap() { Ok(collection.count_at_hand(filter, skip, limit)?) } else { Ok(None) }
 }
 
