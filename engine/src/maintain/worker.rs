@@ -137,10 +137,12 @@ fn compactor(core: &Arc<Core>, stopping: &AtomicBool) {
     let _ = rustix::process::nice(COMPACTOR_NICE);
     let mut written = core.group.log().stats().bytes_written;
     while !stopping.load(Ordering::Acquire) {
-        // While much is written, writers and their seals have the cores, unless readers would meet too many segments.
+        // While much is written or waits for its seal, writers and seals have the cores, and the memory in which columns
+        // are made, unless readers would meet too many segments.
         let before = std::mem::replace(&mut written, core.group.log().stats().bytes_written);
         let many = core.catalog.all().iter().any(|c| c.version().segments.len() > SEGMENTS_MANY);
-        if written.saturating_sub(before) > BUSY_BYTES && !many {
+        let busy = written.saturating_sub(before) > BUSY_BYTES;
+        if (busy || core.sealing.waiting_bytes.load(Ordering::Relaxed) > 0) && !many {
             core.compaction.rest(LOOK_AROUND, || stopping.load(Ordering::Acquire));
             continue;
         }
