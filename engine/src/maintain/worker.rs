@@ -55,6 +55,8 @@ impl Worker {
         let stopping = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         if core.options.background {
+            // The pool's threads take after the one that asks for it first: that must not be the compactor, which stands back.
+            let _ = rayon::current_num_threads();
             type Body = fn(&Arc<Core>, &AtomicBool);
             let bodies: [(&str, Body); 5] = [
                 ("quarry-seal", sealer),
