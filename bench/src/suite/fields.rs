@@ -5,8 +5,10 @@
 
 use super::{COLLECTION, Round, pair, say};
 use crate::client::{Connection, request};
+use crate::dataset::SEED;
 use crate::floor::http::Work;
 use crate::floor::machine;
+use crate::mersenne::Mersenne;
 use crate::report::{Goal, Sample};
 use crate::server::{Scratch, Server, disk_bytes};
 use std::io;
@@ -138,6 +140,7 @@ impl Round<'_> {
             Sample::alone(server.anonymous_bytes()? as f64 / 1e6),
         );
         self.finds(server, ", compacted")?;
+        self.declared(server)?;
         self.delete(server)?;
         let (all, _) = disk_bytes(data)?;
         self.record("data directory, with log", "x JSON", "", Goal::None, Sample::alone(all as f64 / text));
@@ -184,6 +187,44 @@ impl Round<'_> {
             let name = format!("find by {}{state}", question.name);
             self.record(&name, "MB/s", "print", goal, Sample::of(rate, floor));
         }
+        Ok(())
+    }
+
+    /// Four declared indexes, and documents found by one of them, one at a time.
+    fn declared(&mut self, server: &Server) -> io::Result<()> {
+        say("  four indexes");
+        let mut connection = Connection::open(server.address())?;
+        let from = Instant::now();
+        for keys in [r#"{"email":1}"#, r#"{"salary":1}"#, r#"{"department":1,"age":1}"#, r#"{"score":-1}"#] {
+            let body = format!("{{\"keys\":{keys}}}");
+            let create = request("POST", &format!("{COLLECTION}/createIndex"), &[], body.as_bytes());
+            let (status, answer) = connection.fetch(&create)?;
+            if status != 201 {
+                return Err(io::Error::other(format!("createIndex: {status} {}", String::from_utf8_lossy(&answer))));
+            }
+        }
+        self.record("four indexes", "s", "", Goal::AtMost(0.5), Sample::alone(from.elapsed().as_secs_f64()));
+        say("  findOne by an indexed field");
+        let emails: Vec<&str> = {
+            let lines = std::str::from_utf8(self.lines.text()).unwrap_or_default().lines();
+            lines.map(|line| Fields(line).raw("email")).collect()
+        };
+        let mut random = Mersenne::new(SEED + self.repetition as u32);
+        let path = format!("{COLLECTION}/findOne");
+        let mut one = || {
+            let email = emails[random.below(emails.len() as u32) as usize];
+            request("POST", &path, &[], format!("{{\"filter\":{{\"email\":\"{email}\"}}}}").as_bytes())
+        };
+        let (status, body) = connection.fetch(&one())?;
+        if status != 200 || !body.windows(7).any(|w| w == b"\"email\"") {
+            return Err(io::Error::other(format!("findOne answered {status}: {}", String::from_utf8_lossy(&body))));
+        }
+        let requests: Vec<Vec<u8>> = (0..self.requests(15_000)).map(|_| one()).collect();
+        let scratch = Scratch::new("floor")?;
+        let floor = Server::floor(scratch.path(), Work::Constant, body.len())?;
+        let (ours, floor) = pair(self.floor_first(), 1, &requests, server, &floor)?;
+        let sample = Sample::of(ours.rate(), floor.rate()).latencies(&ours, &floor);
+        self.record("findOne by an indexed field", "1/s", "HTTP", Goal::Ratio(0.85), sample);
         Ok(())
     }
 
