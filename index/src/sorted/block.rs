@@ -25,28 +25,35 @@ pub(crate) struct KeysWriter {
 }
 
 impl KeysWriter {
-    /// Appends a key that is not below the one before.
-    pub(crate) fn push(&mut self, key: &[u8]) -> Result<()> {
+    /// Appends a key that is not below the one before; whether it equals that.
+    pub(crate) fn push(&mut self, key: &[u8]) -> Result<bool> {
         if self.count >= KEYS_MAX || key.len() > KEY_BYTES_MAX {
             return Err(Error::TooLarge { what: "a key or their number" });
         }
+        let shared = common(&self.last, key);
+        let follows = match (self.last.get(shared), key.get(shared)) {
+            (Some(last), Some(next)) => last < next,
+            (last, _) => last.is_none(),
+        };
+        if self.count > 0 && !follows {
+            return Err(Error::Misuse { what: "keys ascend" });
+        }
+        let same = self.count > 0 && shared == key.len() && shared == self.last.len();
         if self.count.is_multiple_of(BLOCK_KEYS) {
             self.offsets.extend(to_u32(self.data.len())?.to_le_bytes());
             put_varint(to_u32(key.len())?, &mut self.data);
             self.data.extend(key);
         } else {
-            let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
             put_varint(to_u32(shared)?, &mut self.data);
             put_varint(to_u32(key.len() - shared)?, &mut self.data);
             self.data.extend(&key[shared..]);
         }
-        if self.count > 0 && self.last.as_slice() > key {
-            return Err(Error::Misuse { what: "keys ascend" });
+        if !same {
+            self.last.truncate(shared);
+            self.last.extend_from_slice(&key[shared..]);
         }
-        self.last.clear();
-        self.last.extend(key);
         self.count += 1;
-        Ok(())
+        Ok(same)
     }
 
     /// Appends what was pushed to `out`.
@@ -56,6 +63,12 @@ impl KeysWriter {
         out.extend(self.data);
         Ok(())
     }
+}
+
+/// How many bytes both begin with.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).take_while(|(x, y)| x == y).count() * 8;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Keys where they lie.

@@ -20,9 +20,9 @@ const BACK_ENTRIES: usize = 256;
 #[derive(Debug, Default)]
 pub struct SortedWriter {
     keys: KeysWriter,
-    last: Vec<u8>,
     rows: Vec<u64>,
-    seen: RowSet,
+    /// A bit for each row that has come, as far as rows have.
+    seen: Vec<u64>,
     repeats: bool,
 }
 
@@ -38,16 +38,18 @@ impl SortedWriter {
     /// # Errors
     /// `Misuse` if it is not; `TooLarge`.
     pub fn push(&mut self, key: &[u8], row: RowId) -> Result<()> {
-        let same = !self.rows.is_empty() && self.last == key;
-        if same && self.rows.last().is_some_and(|&last| last >= u64::from(row.number())) {
+        if row.number() >= ROWS_MAX {
+            return Err(Error::Misuse { what: "rows of a run are below their number" });
+        }
+        if self.keys.push(key)? && self.rows.last().is_some_and(|&last| last >= u64::from(row.number())) {
             return Err(Error::Misuse { what: "rows of one key ascend" });
         }
-        self.keys.push(key)?;
-        if !same {
-            self.last.clear();
-            self.last.extend(key);
+        let (word, bit) = (row.number() as usize / 64, 1 << (row.number() % 64));
+        if word >= self.seen.len() {
+            self.seen.resize(word + 1, 0);
         }
-        self.repeats |= !self.seen.insert(row);
+        self.repeats |= self.seen[word] & bit != 0;
+        self.seen[word] |= bit;
         self.rows.push(u64::from(row.number()));
         Ok(())
     }
@@ -57,7 +59,7 @@ impl SortedWriter {
     /// # Errors
     /// `Misuse` if a row is not below `rows`; `TooLarge`.
     pub fn finish(self, rows: u32) -> Result<Vec<u8>> {
-        if rows > ROWS_MAX || self.seen.last().is_some_and(|last| last.number() >= rows) {
+        if rows > ROWS_MAX || self.rows.iter().any(|&row| row >= u64::from(rows)) {
             return Err(Error::Misuse { what: "rows of a run are below their number" });
         }
         let mut out = format::begin();
