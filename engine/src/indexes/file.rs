@@ -308,3 +308,7 @@ impl SegmentIndexes {
         self.0.load().iter().map(|own| own.file).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;
