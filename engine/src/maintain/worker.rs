@@ -32,8 +32,10 @@ const UNJOURNALED_SYNC: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(250);
 /// How often the compactor looks around, and how long it waits after a failure: it may be a full disk.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
-/// What is much to be written between two looks.
-const BUSY_BYTES: u64 = 4 << 20;
+/// The same while something is written or sealed: what there is to do after it begins at once.
+const LOOK_SOON: Duration = Duration::from_millis(200);
+/// What is much to be written between two such looks.
+const BUSY_BYTES: u64 = 2 << 20;
 /// Segments of one collection from which on a compaction waits for nothing.
 const SEGMENTS_MANY: usize = 64;
 /// How far the compactor stands back behind other threads.
@@ -143,15 +145,16 @@ fn compactor(core: &Arc<Core>, stopping: &AtomicBool) {
         // are made, unless readers would meet too many segments.
         let before = std::mem::replace(&mut written, core.group.log().stats().bytes_written);
         let many = core.catalog.all().iter().any(|c| c.version().segments.len() > SEGMENTS_MANY);
-        let busy = written.saturating_sub(before) > BUSY_BYTES;
-        if (busy || core.sealing.waiting_bytes.load(Ordering::Relaxed) > 0) && !many {
-            core.compaction.rest(LOOK_AROUND, || stopping.load(Ordering::Acquire));
+        let sealing = core.sealing.waiting_bytes.load(Ordering::Relaxed) > 0;
+        let look = if sealing || written > before { LOOK_SOON } else { LOOK_AROUND };
+        if (sealing || written.saturating_sub(before) > BUSY_BYTES) && !many {
+            core.compaction.rest(look, || stopping.load(Ordering::Acquire));
             continue;
         }
         let result = compact::unasked(core);
         let rest = match &result {
             Ok(true) => Duration::ZERO,
-            Ok(false) => LOOK_AROUND,
+            Ok(false) => look,
             Err(_) => RETRY_COMPACTION,
         };
         core.compaction.note(result.err());
