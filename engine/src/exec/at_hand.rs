@@ -20,18 +20,17 @@ use crate::mvcc::version::Sealed;
 pub(crate) const ROWS_MAX: u32 = 256;
 /// Parts of tails that have columns, looked through in memory.
 const CHUNKS_MAX: usize = 2;
-/// Segments that are asked one after the other.
-const SEGMENTS_MAX: usize = 32;
+/// Parts that are asked one after the other.
+const PARTS_MAX: usize = 32;
 
 /// The scan of a filter, where its parts are few.
 fn scan(core: &Arc<Core>, collection: &CollectionState, filter: &Filter) -> Result<Option<Scan>> {
     let snapshot = core.snapshot();
     let scan = Scan::new(collection, snapshot, filter.clone(), None, Ask::AtHand.within(&core.options))?;
-    let is_chunk = |part: &&Part| matches!(part.columns, PartColumns::Chunk(_));
-    let is_plain = |part: &Part| matches!(part.columns, PartColumns::None) && part.rows > ROWS_MAX;
-    let few = scan.version.segments.len() <= SEGMENTS_MAX
-        && scan.parts.iter().filter(is_chunk).count() <= CHUNKS_MAX
-        && !scan.parts.iter().any(is_plain);
+    let is_plain = |part: &Part| {
+        matches!(part.columns, PartColumns::None) && part.rows > ROWS_MAX && part.selection.get().is_none()
+    };
+    let few = scan.parts.len() <= PARTS_MAX && !scan.parts.iter().any(is_plain);
     Ok(few.then_some(scan))
 }
 
@@ -71,8 +70,20 @@ pub(crate) fn count(
         }
     }
     // Tails last: segments say sooner that it is not at hand.
+    let mut looked = 0;
     for part in scan.parts.iter().filter(|part| !matches!(part.columns, PartColumns::Segment(_))) {
-        all += scan.count_part(part)?;
+        let of_chunk = match &part.columns {
+            PartColumns::Chunk(chunk) if scan.unseen(part)?.is_none() => scan.prepared.count_at_hand(chunk.source())?,
+            _ => None,
+        };
+        looked += usize::from(of_chunk.is_none() && matches!(part.columns, PartColumns::Chunk(_)));
+        if looked > CHUNKS_MAX {
+            return Ok(None);
+        }
+        all += match of_chunk {
+            Some(count) => count,
+            None => scan.count_part(part)?,
+        };
     }
     let examined = scan.examined.load(std::sync::atomic::Ordering::Relaxed);
     core.counters.documents_examined.fetch_add(examined, std::sync::atomic::Ordering::Relaxed);
@@ -90,6 +101,9 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, filte
         return Ok(false);
     }
     let Some(scan) = scan(core, collection, filter)? else { return Ok(false) };
+    if scan.parts.iter().filter(|part| matches!(part.columns, PartColumns::Chunk(_))).count() > CHUNKS_MAX {
+        return Ok(false);
+    }
     for part in &scan.parts {
         if let PartColumns::Segment(sealed) = &part.columns {
             let few = sealed.indexes.are_open()

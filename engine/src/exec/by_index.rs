@@ -10,6 +10,7 @@ use crate::indexes::bounds::{IndexBounds, bounds};
 use crate::indexes::{Index, IndexSource};
 use crate::mvcc::version::Sealed;
 use crate::plan::{Answer, Rows, Stage};
+use crate::tail::Tail;
 use quarrydb_query::Filter;
 
 /// An index narrows a question where at most one row in so many is left.
@@ -45,6 +46,24 @@ pub(super) fn best(indexes: &[Arc<Index>], sealed: &Sealed, filter: &Filter) -> 
     }
     let rows = u64::from(sealed.segment.rows());
     Ok(best.filter(|best| best.entries <= FEW_ROWS || best.entries.saturating_mul(WORTH_PART) <= rows))
+}
+
+/// The few rows of a tail's first `of` that an index leaves, if one leaves few.
+///
+/// # Errors
+/// `Internal` where entries of the tail cannot be made.
+pub(super) fn few_of_tail(indexes: &[Arc<Index>], tail: &Tail, of: u32, filter: &Filter) -> Result<Option<Answer>> {
+    for index in indexes {
+        let source = tail.index(index);
+        let Some(bounds) = bounds(&index.definition, source.facts()?, filter.ast()) else { continue };
+        if source.entries(&bounds.ranges)? <= FEW_ROWS {
+            let mut rows = source.rows(&bounds.ranges)?;
+            rows.keep_range(0..of);
+            let rows = Rows::of(rows, of);
+            return Ok(Some(if bounds.exact { Answer::exact(rows) } else { Answer::at_most(rows) }));
+        }
+    }
+    Ok(None)
 }
 
 impl ByIndex {

@@ -10,6 +10,7 @@ use crate::columns::Source;
 use crate::error::Result;
 use crate::ids::Seq;
 use crate::mvcc::version::Sealed;
+use crate::plan::Answer;
 use crate::tail::Tail;
 use crate::tail::chunks::Chunk;
 
@@ -51,9 +52,27 @@ pub(super) enum Chunking {
     None,
 }
 
+/// The few rows of so many of a tail that a declared index leaves, if one does.
+pub(super) type FewOfTail<'f> = &'f dyn Fn(&Tail, u32) -> Result<Option<Answer>>;
+
 /// The parts of a tail: its chunks, and the rows behind them.
-pub(super) fn add_tail(parts: &mut Vec<Part>, source: u32, tail: &Arc<Tail>, at: Seq, chunks: Chunking) -> Result<()> {
+pub(super) fn add_tail(
+    parts: &mut Vec<Part>,
+    source: u32,
+    tail: &Arc<Tail>,
+    at: Seq,
+    chunks: Chunking,
+    by_index: FewOfTail<'_>,
+) -> Result<()> {
     let (seen, ended) = tail.seen(at);
+    if let Some(answer) = by_index(tail, seen)? {
+        let ended = ended.iter().take_while(|row| *row < seen).collect::<RoaringBitmap>();
+        let unseen = Unseen::Known((!ended.is_empty()).then(|| ended.clone()));
+        let part = Part::new(source, 0..seen, PartColumns::None, unseen);
+        let _ = part.selection.set(Selection::new(answer, (!ended.is_empty()).then_some(ended), seen));
+        parts.push(part);
+        return Ok(());
+    }
     let chunks = match chunks {
         Chunking::Made => tail.chunks().cover(tail, seen)?,
         Chunking::AsTheyAre => tail.chunks().made(),

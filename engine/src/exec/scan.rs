@@ -16,9 +16,9 @@ use quarrydb_query::{Filter, QueryError, Sort};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use super::by_index::ByIndex;
+use super::by_index::{ByIndex, few_of_tail};
 use super::look::Look;
-use super::parts::{Chunking, Part, PartColumns, Unseen, add_tail};
+use super::parts::{Chunking, FewOfTail, Part, PartColumns, Unseen, add_tail};
 use super::select::{Counted, Selection};
 use super::sort_columns;
 use crate::catalog::CollectionState;
@@ -153,14 +153,18 @@ impl Scan {
         };
         let declared = collection.indexes();
         let serve = ask != Ask::Nothing && !filter.is_everything();
-        let indexes = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
+        let indexes: Vec<_> = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
         for (source, sealed) in (0..).zip(&version.segments) {
             let of = if ask == Ask::Nothing { PartColumns::None } else { PartColumns::Segment(Arc::clone(sealed)) };
             parts.push(Part::new(source, 0..sealed.segment.rows(), of, Unseen::OfSegment));
         }
+        let few: FewOfTail<'_> = &|tail, rows| match &indexes[..] {
+            [] => Ok(None),
+            indexes => few_of_tail(indexes, tail, rows, &filter),
+        };
         let first_tail = parts.len() as u32;
         for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
-            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), chunks)?;
+            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), chunks, few)?;
         }
         Ok(Self {
             version,

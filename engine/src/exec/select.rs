@@ -26,7 +26,7 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// What is left of an answer where `unseen` rows are not seen.
-    fn new(answer: Answer, unseen: Option<RoaringBitmap>, of: u32) -> Self {
+    pub(super) fn new(answer: Answer, unseen: Option<RoaringBitmap>, of: u32) -> Self {
         let exact = answer.is_exact();
         let seen = |rows: Rows, unseen: &Rows| rows.without(unseen, of);
         let unseen = unseen.map_or(Rows::None, |unseen| Rows::of(RowSet::from_bitmap(unseen), of));
