@@ -316,6 +316,42 @@ impl Scan {
         part.columns.ask(|source| asks(source, selection))
     }
 
+    /// The rows of a morsel where columns decided of all of them; none where documents must be asked.
+    fn sure_rows(&self, morsel: &Morsel) -> Result<Option<(&Part, RowSet)>> {
+        Deadline::check(self.deadline)?;
+        let Some(part) = self.parts.get(morsel.part) else { return Ok(None) };
+        let selection = self.selection(part)?;
+        if !selection.is_exact() {
+            return Ok(None);
+        }
+        let mut rows = RowSet::range(morsel.rows.clone());
+        match &selection.rows {
+            Rows::None => rows = RowSet::new(),
+            Rows::All => {}
+            Rows::Some(set) => rows.keep(set),
+        }
+        Ok(Some((part, rows)))
+    }
+
+    /// Calls `give` with the `_id` and the place of each matching row of a morsel, from columns; false, with nothing given,
+    /// where documents must be looked at.
+    ///
+    /// # Errors
+    /// As [`Scan::run`], and those of `give`.
+    pub(crate) fn ids_of(
+        &self,
+        morsel: &Morsel,
+        give: &mut dyn FnMut(JsonbRef<'_>, RowAt) -> Result<()>,
+    ) -> Result<bool> {
+        let Some((part, rows)) = self.sure_rows(morsel)? else { return Ok(false) };
+        part.columns.ask(|source| match source {
+            None => Ok(false),
+            Some(source) => sort_columns::ids(source, &rows, &mut |row, id| {
+                give(id, RowAt { source: part.source, row: RowId::from_raw(part.first + row) })
+            }),
+        })
+    }
+
     /// Calls `give` with the sort key and the place of each matching row of a morsel, from columns; false, with nothing
     /// given, where documents must be looked at.
     ///
@@ -327,18 +363,7 @@ impl Scan {
         sort: &Sort,
         give: &mut dyn FnMut(&[u8], RowAt) -> Result<()>,
     ) -> Result<bool> {
-        Deadline::check(self.deadline)?;
-        let Some(part) = self.parts.get(morsel.part) else { return Ok(false) };
-        let selection = self.selection(part)?;
-        if !selection.is_exact() {
-            return Ok(false);
-        }
-        let mut rows = RowSet::range(morsel.rows.clone());
-        match &selection.rows {
-            Rows::None => return Ok(true),
-            Rows::All => {}
-            Rows::Some(set) => rows.keep(set),
-        }
+        let Some((part, rows)) = self.sure_rows(morsel)? else { return Ok(false) };
         part.columns.ask(|source| match source {
             None => Ok(false),
             Some(source) => sort_columns::keys(source, sort, &rows, &mut |row, key| {
@@ -394,22 +419,18 @@ impl Scan {
         Ok(None)
     }
 
-    /// What `pick` makes of each matching row of `morsels`, in row order, found in parallel.
+    /// What `look` finds in each of `morsels`, in row order, looked for in parallel.
     ///
     /// # Errors
-    /// As [`Scan::run`], and `pick`'s own.
-    pub(crate) fn collect<T: Send>(
+    /// Those of `look`.
+    pub(crate) fn collect_parts<T: Send>(
         &self,
         morsels: &[Morsel],
-        pick: impl Fn(JsonbRef<'_>, RowAt) -> Result<T> + Sync,
+        look: impl Fn(&Morsel, &mut Vec<T>) -> Result<()> + Sync,
     ) -> Result<Vec<T>> {
         let run = |morsel: &Morsel| -> Result<Vec<T>> {
             let mut found = Vec::new();
-            let mut buffer = BlockBuf::default();
-            let _ = self.run(morsel, &mut buffer, &mut |document, at| {
-                found.push(pick(document, at)?);
-                Ok(ControlFlow::Continue(()))
-            })?;
+            look(morsel, &mut found)?;
             Ok(found)
         };
         if let [only] = morsels {

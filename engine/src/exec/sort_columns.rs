@@ -1,4 +1,4 @@
-//! Sort keys from columns: what a sort needs of a document without the document.
+//! Sort keys and `_id`s from columns: what a sort or a deletion needs of a document without the document.
 //!
 //! For rows whose paths lead through no array, and whose values columns hold. Keys are those that `Sort::key` makes of the
 //! documents, byte for byte.
@@ -13,6 +13,9 @@ use quarrydb_query::sort::{Direction, SortField};
 use crate::columns::value::{Tag, scalar_of};
 use crate::columns::{Found, Source};
 use crate::error::Result;
+
+/// The path of the key that every document has.
+const ID: &str = "_id";
 
 /// Calls `give` with each row of `rows` and its key, in order; false, with nothing given, where columns are not enough.
 ///
@@ -38,6 +41,36 @@ pub(super) fn keys(
         give(row.number(), &key)?;
     }
     Ok(true)
+}
+
+/// Calls `give` with each row of `rows` and its `_id`, in order; false, with nothing given, where columns are not enough.
+///
+/// # Errors
+/// `Corrupt`, `Io`, and those of `give`.
+pub(super) fn ids(
+    source: Source<'_>,
+    rows: &RowSet,
+    give: &mut dyn FnMut(u32, JsonbRef<'_>) -> Result<()>,
+) -> Result<bool> {
+    let Found::Column(data) = source.find(ID)? else { return Ok(false) };
+    let unreadable = |error| source.unreadable(ID, &error);
+    let lanes = data.column().and_then(|column| column.lanes()).map_err(unreadable)?;
+    // Of one type, and every row has it: else documents tell.
+    let [lane] = &lanes[..] else { return Ok(false) };
+    let Some(tag) = Tag::of(lane.tag()).filter(|tag| tag.is_exact()) else { return Ok(false) };
+    if lane.presence().rows_with() != source.rows() || lane.presence().is_many() {
+        return Ok(false);
+    }
+    let mut builder = Builder::new();
+    let mut result = Ok(());
+    let read = lane.for_rows(rows, |row, value| {
+        builder.rewind(0);
+        if result.is_ok() && scalar_of(tag, value, &mut builder) {
+            result = give(row.number(), JsonbRef::from_valid(builder.bytes()));
+        }
+    });
+    read.map_err(unreadable)?;
+    result.map(|()| true)
 }
 
 /// The keys of one path by the place of the row among those asked for.

@@ -5,6 +5,7 @@
 //! update is lost and a slow `updateMany` stalls nobody. For an upsert the rows that are newer than the snapshot are
 //! judged with the order held too, so that of many upserts of one key one makes the document.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -29,11 +30,17 @@ use crate::limits::{COMMIT_BYTES_MAX, DEADLINE_CHECK_ROWS, WRITE_RETRIES_MAX};
 use crate::log::Payload;
 use crate::mvcc::version::{Address, StoredDocument, Version};
 use crate::options::Deadline;
+use crate::segment::BlockBuf;
 
 /// What a write does to one document that matches.
 pub(super) trait Act: Sync {
     /// Its new form; none where nothing changes.
     fn change(&self, document: JsonbRef<'_>) -> Result<Change>;
+
+    /// Whether every document goes, whatever is in it.
+    fn deletes(&self) -> bool {
+        false
+    }
 }
 
 pub(super) enum Change {
@@ -80,6 +87,10 @@ pub(super) struct Deleting;
 impl Act for Deleting {
     fn change(&self, _: JsonbRef<'_>) -> Result<Change> {
         Ok(Change::Delete)
+    }
+
+    fn deletes(&self) -> bool {
+        true
     }
 }
 
@@ -188,7 +199,26 @@ impl Writing<'_> {
             Ok(Candidate { address, id, change })
         };
         let candidates = if self.choice.many {
-            scan.collect(&scan.morsels()?, |document, at| candidate(document, scan.address(at)))?
+            // Of a document that goes, the `_id` is enough.
+            let by_id = self.act.deletes() && !self.choice.keep;
+            scan.collect_parts(&scan.morsels()?, |morsel, found| {
+                let mut give = |id: JsonbRef<'_>, at| {
+                    if meter.add(id.as_bytes().len())? > COMMIT_BYTES_MAX {
+                        return Err(too_large());
+                    }
+                    let id = JsonbBuf::from_valid(id.as_bytes().to_vec());
+                    found.push(Candidate { address: scan.address(at), id, change: Change::Delete });
+                    Ok(())
+                };
+                if by_id && scan.ids_of(morsel, &mut give)? {
+                    return Ok(());
+                }
+                let _ = scan.run(morsel, &mut BlockBuf::default(), &mut |document, at| {
+                    found.push(candidate(document, scan.address(at))?);
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                Ok(())
+            })?
         } else {
             let first = match self.choice.sort {
                 Some(sort) => sorted(&scan, sort, Some(1), &meter)?.first().copied(),
