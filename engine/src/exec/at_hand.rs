@@ -20,6 +20,8 @@ use crate::mvcc::version::Sealed;
 pub(crate) const ROWS_MAX: u32 = 256;
 /// Parts of tails that have columns, looked through in memory.
 const CHUNKS_MAX: usize = 2;
+/// Rows in them that are looked through for a count.
+const SCANNED_MAX: u32 = 1 << 15;
 /// Parts that are asked one after the other.
 const PARTS_MAX: usize = 32;
 
@@ -76,8 +78,9 @@ pub(crate) fn count(
             PartColumns::Chunk(chunk) if scan.unseen(part)?.is_none() => scan.prepared.count_at_hand(chunk.source())?,
             _ => None,
         };
-        looked += usize::from(of_chunk.is_none() && matches!(part.columns, PartColumns::Chunk(_)));
-        if looked > CHUNKS_MAX {
+        let is_scanned = of_chunk.is_none() && matches!(part.columns, PartColumns::Chunk(_));
+        looked += if is_scanned { part.rows } else { 0 };
+        if looked > SCANNED_MAX {
             return Ok(None);
         }
         all += match of_chunk {

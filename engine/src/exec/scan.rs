@@ -224,10 +224,19 @@ impl Scan {
 
     /// Finds the selections of all parts, on all cores where that pays.
     fn select_all(&self) -> Result<()> {
-        if self.rows() <= CHEAP_ROWS || self.parts.len() <= 1 || self.prepared.is_unknown() {
-            return self.parts.iter().try_for_each(|part| self.selection(part).map(drop));
+        let mut left = Vec::with_capacity(self.parts.len());
+        for part in self.parts.iter().filter(|part| part.selection.get().is_none()) {
+            // A look into an index takes less than waking another thread.
+            match self.by_index(part)?.filter(ByIndex::is_few) {
+                Some(_) => drop(self.selection(part)?),
+                None => left.push(part),
+            }
         }
-        self.parts.par_iter().try_for_each(|part| self.selection(part).map(drop))
+        let rows: u64 = left.iter().map(|part| u64::from(part.rows)).sum();
+        if rows <= CHEAP_ROWS || left.len() <= 1 || self.prepared.is_unknown() {
+            return left.into_iter().try_for_each(|part| self.selection(part).map(drop));
+        }
+        left.into_par_iter().try_for_each(|part| self.selection(part).map(drop))
     }
 
     /// The pieces of the scan in row order.
