@@ -17,7 +17,7 @@ use crate::tail::chunks::Chunk;
 /// A run of rows with what is known of them.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// Counted as [`RowAt::source`].
+    /// Counted as in [`RowAt`](super::scan::RowAt).
     pub source: u32,
     /// Its first row in the source.
     pub first: u32,
