@@ -84,8 +84,12 @@ pub(crate) fn whole(core: &Core, collection: &Arc<CollectionState>, deadline: Op
     };
     let (segments_before, bytes_before, _) = figures();
     let mut rows_dropped = 0;
-    while let Some(dropped) = step(core, collection, policy::fewest, last, deadline)? {
-        rows_dropped += dropped;
+    // Rows that end meanwhile leave more to do, for as long as there are writers: that is for the next time.
+    for _ in 0..=segments_before {
+        match step(core, collection, policy::fewest, last, deadline)? {
+            Some(dropped) => rows_dropped += dropped,
+            None => break,
+        }
     }
     let (segments_after, bytes_after, rows_after) = figures();
     Ok(Compacted { segments_before, segments_after, bytes_before, bytes_after, rows_after, rows_dropped })
@@ -107,7 +111,9 @@ fn step(
     }
     let (horizons, durable) = (core.snapshots.horizons(core.watermarks()), core.watermarks().durable());
     let most = Most { rows: u64::from(rows_max(core)), bytes: SEGMENT_BYTES_MAX };
-    let Some(run) = choose(&figures(&version, last, horizons.oldest().min(durable)), most) else { return Ok(None) };
+    let Some(run) = choose(&figures(&version, last, horizons.oldest().min(durable).min(last)), most) else {
+        return Ok(None);
+    };
     let inputs = version.segments.get(run).unwrap_or_default().to_vec();
     let work = Work::begin(core, collection, inputs, (&horizons, durable))?;
     work.run(&mut Pace::new(core, deadline)).map(Some)
