@@ -126,6 +126,26 @@ fn counts_and_distincts_read_no_document() {
 }
 
 #[test]
+fn the_order_in_storage_goes_both_ways() {
+    let db = open(&MemoryStorage::new(), options()).unwrap();
+    let collection = db.collection("test", "docs").unwrap();
+    fill(&db, &collection);
+    for state in ["in tails", "settled"] {
+        for (way, expected) in [("1", [0, 1, 2]), ("-1", [599, 598, 597])] {
+            let mut request = FindRequest::new(filter("{}"));
+            request.sort = Some(sort(&format!("{{\"$natural\": {way}}}")));
+            request.limit = Some(3);
+            let mut cursor = collection.find(request).unwrap();
+            let found: Vec<i64> = std::iter::from_fn(|| cursor.next().unwrap())
+                .map(|d| d.view().get("_id").unwrap().as_i64().unwrap())
+                .collect();
+            assert_eq!(found, expected, "{state}, {way}");
+        }
+        db.seal().unwrap();
+    }
+}
+
+#[test]
 fn a_map_with_thousands_of_keys_does_not_push_the_other_fields_out() {
     let storage = MemoryStorage::new();
     let options = Options { tail_rows_max: 10_000, log_file_bytes: 8 << 20, log_bytes_max: 64 << 20, ..small() };

@@ -101,6 +101,14 @@ pub(crate) struct RowAt {
     pub(super) row: RowId,
 }
 
+impl RowAt {
+    /// A key that orders rows from the last to the first.
+    pub(super) fn backwards(self) -> [u8; 8] {
+        let place = u64::from(self.source) << 32 | u64::from(self.row.get());
+        (!place).to_be_bytes()
+    }
+}
+
 /// Whether a document matches. The deadline holds inside one document too: a filter may look at millions of values.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 
 use quarrydb_query::Sort;
+use quarrydb_query::sort::Direction;
 use rayon::prelude::*;
 
 use super::scan::{Morsel, RowAt, Scan, within};
@@ -55,7 +56,11 @@ pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>, meter: &Mete
 /// `border` left out: they come after the rows that it was found among, which ties favour.
 fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, meter: &Meter) -> Result<Vec<Keyed>> {
     let mut found = Vec::new();
+    let backwards = sort.natural() == Some(Direction::Descending);
     let mut add = |key: &[u8], at: RowAt| -> Result<()> {
+        // The order in storage, turned around: rows have no other key then.
+        let place = backwards.then(|| at.backwards());
+        let key = place.as_ref().map_or(key, |place| &place[..]);
         if border.is_some_and(|border| key >= border) {
             return Ok(());
         }
