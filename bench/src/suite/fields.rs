@@ -232,7 +232,7 @@ impl Round<'_> {
     fn delete(&mut self, server: &Server) -> io::Result<()> {
         say("  deleteMany of a tenth");
         let question = Question {
-            name: "rating and half",
+            name: "a tenth by seq",
             filter: r#"{"seq":{"$mod":[10,3]}}"#,
             holds: |f| f.number("seq") % 10.0 == 3.0,
         };

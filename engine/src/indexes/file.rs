@@ -7,7 +7,6 @@
 //!
 //! Takes sorted entries; gives them back where they lie. The whole file's checksum stands in the manifest and is held
 //! against it at the first touch. A file is never changed; one that the manifest does not name is waste.
-#![allow(dead_code, reason = "what finds rows by an index is not there yet")]
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

@@ -4,7 +4,6 @@
 //! an array gives an entry for each element, an empty one that of undefined, below null; fields through one array take
 //! the same element together, fields through two are refused (MongoDB's rules). Long values are cut, with a hash in the
 //! place of the rest, so equality holds on and order does not: the facts say so.
-#![allow(dead_code, reason = "what finds rows by an index is not there yet")]
 
 use quarrydb_jsonb::{ArrayRef, JsonbRef, Kind, ObjectRef, sort_key};
 use quarrydb_query::path_walk::Part;

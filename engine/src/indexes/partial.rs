@@ -2,7 +2,6 @@
 //!
 //! Takes parsed filters. A query may use a partial index only where every document that it matches is in the index; what
 //! is said here must be sure, so a doubt is a no.
-#![allow(dead_code, reason = "what finds rows by an index is not there yet")]
 
 use quarrydb_jsonb::{JsonbRef, Kind, compare, type_rank};
 use quarrydb_query::filter::{CompareOp, Comparison, FieldTest, Node, Test};

@@ -2,7 +2,6 @@
 //!
 //! Keys are the keys of fields one behind the other, and none is the beginning of another. So everything that begins
 //! with some bytes is a range too, and every range is half open.
-#![allow(dead_code, reason = "what finds rows by an index is not there yet")]
 
 use std::ops::Bound;
 
@@ -42,6 +41,7 @@ impl KeyRange {
     }
 
     /// Whether a key is in it.
+    #[cfg(test)]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         key >= self.from.as_slice() && self.to.as_ref().is_none_or(|to| key < to.as_slice())
     }
