@@ -28,31 +28,6 @@ fn segment_files(storage: &MemoryStorage) -> usize {
 }
 
 #[test]
-fn a_compaction_ends_while_rows_of_old_segments_go_on_ending() {
-    let storage = MemoryStorage::new();
-    let db = open(&storage, small()).unwrap();
-    let collection = db.collection("test", "busy").unwrap();
-    fill(&db, &collection, 0..100);
-    db.seal().unwrap();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let change = UpdateRequest::many(filter(r#"{"k": 1}"#), update(r#"{"$inc": {"v": 1}}"#));
-            while !stop.load(Ordering::Relaxed) {
-                collection.update(&change, &WriteOptions::default()).unwrap().wait().unwrap();
-                db.seal().unwrap();
-            }
-        });
-        // One that does not end is given up, which is the error.
-        let deadline = || Some(quarrydb::Deadline::after(std::time::Duration::from_secs(60)));
-        let done: Vec<_> = (0..5).map(|_| collection.compact(deadline())).collect();
-        stop.store(true, Ordering::Relaxed);
-        assert!(done.into_iter().all(|done| done.unwrap().is_some()));
-    });
-    assert_eq!(contents(&collection).len(), 100);
-}
-
-#[test]
 fn segments_become_as_few_as_can_be_and_dead_rows_go() {
     let storage = MemoryStorage::new();
     let db = open(&storage, small()).unwrap();

@@ -73,6 +73,26 @@ fn rows_whose_end_is_not_durable_stay() {
 }
 
 #[test]
+fn rows_that_end_after_it_was_asked_for_give_a_compaction_nothing_more_to_do() {
+    let storage = MemoryStorage::new();
+    let (core, collection) = open(&storage);
+    fill(&core, &collection);
+    let state = core.catalog.get("test", "c").unwrap();
+    let durable = || core.group.reach_aside(true).unwrap();
+    delete(&collection, 10);
+    durable();
+    let asked = core.watermarks().applied();
+    assert_eq!(step(&core, &state, policy::fewest, asked, None).unwrap(), Some(10));
+    // Else it would go on for as long as there are writers.
+    delete(&collection, 20);
+    durable();
+    assert_eq!(step(&core, &state, policy::fewest, asked, None).unwrap(), None);
+    let later = core.watermarks().applied();
+    assert_eq!(step(&core, &state, policy::fewest, later, None).unwrap(), Some(10));
+    assert_eq!(count(&collection), 10);
+}
+
+#[test]
 fn ends_that_a_seal_folds_while_it_runs_are_carried_over() {
     let storage = MemoryStorage::new();
     let (core, collection) = open(&storage);
