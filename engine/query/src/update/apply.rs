@@ -6,12 +6,12 @@
 
 use super::arrays::{add_to_set, pop, pull_all, wrap};
 use super::ast::{ArrayFilter, ElementsNode, Leaf, Node, ObjectNode, Op, merge};
-use super::operands::nesting;
 use super::parse::kind;
 use super::scalar::{self, Clock};
 use crate::limits::{ARRAY_PADDING_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX, WRITTEN_BYTES_MAX};
 use crate::meter::Meter;
 use crate::path_walk::FieldPath;
+use crate::transform::nesting;
 use crate::{Filter, QueryError};
 use quarrydb_jsonb::{ArrayRef, Builder, JsonbRef, Kind, ObjectRef};
 use std::borrow::Cow;

@@ -9,6 +9,7 @@ use super::path::UpdatePath;
 use crate::limits::SORT_FIELDS_MAX;
 use crate::number::Number;
 use crate::path_walk::FieldPath;
+use crate::transform::nesting;
 use crate::{Filter, ParseContext, Place, QueryError};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, ObjectRef};
 
@@ -229,14 +230,5 @@ impl Op {
             Self::AddToSet(values) => deepest(values),
             _ => 0,
         }
-    }
-}
-
-/// The containers inside each other in `v`, itself counted; the text it came from bounds them.
-pub(super) fn nesting(v: JsonbRef<'_>) -> usize {
-    match v.kind() {
-        Kind::Array => 1 + v.as_array().into_iter().flatten().map(nesting).max().unwrap_or(0),
-        Kind::Object => 1 + v.as_object().into_iter().flatten().map(|e| nesting(e.value)).max().unwrap_or(0),
-        _ => 0,
     }
 }

@@ -1,9 +1,9 @@
 //! A whole new document in the place of an old one: only `_id` stays.
 
 use super::immutable_id;
-use super::operands::nesting;
 use super::parse::kind;
 use crate::limits::DOCUMENT_NESTING_MAX;
+use crate::transform::nesting;
 use crate::{ParseContext, QueryError, scratch};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, compare};
 

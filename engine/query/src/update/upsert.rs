@@ -5,10 +5,10 @@
 
 use super::ast::{Leaf, Op};
 use super::draft::Draft;
-use super::operands::nesting;
 use super::path::UpdatePath;
 use super::{Application, ApplyContext};
 use crate::meter::Meter;
+use crate::transform::nesting;
 use crate::{Filter, Place, QueryError, scratch};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Kind};
 use std::cell::OnceCell;
