@@ -18,6 +18,7 @@ use crate::mvcc::{Snapshot, Snapshots, Watermarks};
 use crate::object_id::ObjectIds;
 use crate::options::{Deadline, Durability, Options, WriteOptions};
 use crate::segment::BlockCache;
+use crate::spill::SpillRoom;
 use crate::txn::commit::CommitOrder;
 use crate::txn::group::Group;
 
@@ -34,6 +35,8 @@ pub(crate) struct Core {
     pub cache: Arc<BlockCache>,
     /// What queries hold.
     pub queries: Arc<Budget>,
+    /// Where sorts go that are larger than memory.
+    pub spills: Arc<SpillRoom>,
     pub ids: Arc<ObjectIds>,
     /// Changed by seals, by the end of a compaction and by the clean close, one at a time.
     pub manifest: Mutex<(ManifestStore, Manifest)>,

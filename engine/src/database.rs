@@ -99,6 +99,12 @@ pub struct EngineStats {
     pub query_bytes: u64,
     /// The most that they may, together.
     pub query_bytes_max: u64,
+    /// What sorts hold on the disk, in temporary files.
+    pub spilled_bytes: u64,
+    /// Such files now.
+    pub spill_files: u64,
+    /// Bytes that were ever written to such files.
+    pub spilled_bytes_total: u64,
     /// What unpacked blocks hold in memory.
     pub cache_bytes: u64,
     /// The most that they may.
@@ -231,6 +237,9 @@ impl Database {
             unsealed_bytes_max: core.options.unsealed_bytes_max as u64,
             query_bytes: core.queries.held() as u64,
             query_bytes_max: core.queries.max() as u64,
+            spilled_bytes: core.spills.bytes(),
+            spill_files: core.spills.open_files() as u64,
+            spilled_bytes_total: core.spills.written(),
             cache_bytes: core.cache.bytes(),
             cache_bytes_max: core.options.cache_bytes as u64,
             documents_examined: count(&core.counters.documents_examined),

@@ -56,6 +56,7 @@ mod options;
 mod plan;
 mod recovery;
 pub mod segment;
+mod spill;
 mod tail;
 mod txn;
 mod typed;

@@ -59,6 +59,7 @@ fn a_query_that_can_never_fit_says_so_and_holds_nothing_after() {
     let sorted = || {
         let mut request = FindRequest::new(filter("{}"));
         request.sort = Some(sort(r#"{"text": 1}"#));
+        request.allow_disk_use = false;
         collection.find(request)
     };
     assert_eq!(sorted().unwrap_err().kind(), ErrorKind::LimitExceeded, "1.2 MB of keys");

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("indexes", 3),
     ("segment", 3),
     ("manifest", 3),
+    ("spill", 3),
     ("log", 3),
     ("io", 4),
     ("budget", 5),

@@ -12,7 +12,8 @@ use parking_lot::{Condvar, Mutex};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
 use quarrydb_query::Projection;
 
-use super::scan::{Morsel, RowAt, Scan, within};
+use super::scan::{Morsel, Scan, within};
+use super::sort::Ordered;
 use crate::budget::{self, Reservation};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +23,8 @@ use crate::segment::BlockBuf;
 
 /// Rows of a sorted answer in one piece.
 const PIECE_ROWS: usize = 256;
+/// Rows of a sorted answer whose pieces are made together.
+const ROUND_ROWS: usize = 64 * PIECE_ROWS;
 /// A piece of output is handed on at about this size.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// What a piece takes.
@@ -83,7 +86,7 @@ enum Rows {
     /// In row order.
     Scan { scan: Scan, morsels: VecDeque<Morsel>, skip: u64, limit: Option<u64> },
     /// In the order of a sort.
-    Sorted { scan: Scan, rows: VecDeque<RowAt> },
+    Sorted { scan: Scan, rows: Ordered },
 }
 
 /// What prints a document to the end of a buffer; called on several threads.
@@ -103,8 +106,8 @@ impl Cursor {
         Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
     }
 
-    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Vec<RowAt>, wanted: Wanted) -> Result<Self> {
-        let rows = Rows::Sorted { scan, rows: rows.into() };
+    pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Ordered, wanted: Wanted) -> Result<Self> {
+        let rows = Rows::Sorted { scan, rows };
         Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
     }
 
@@ -126,6 +129,14 @@ impl Cursor {
         }
     }
 
+    /// Bytes that its sort had to put on the disk.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        match &self.rows {
+            Rows::Sorted { rows, .. } => rows.spilled_bytes(),
+            Rows::Point(_) | Rows::Scan { .. } => 0,
+        }
+    }
+
     /// Whether the whole answer costs less than handing it to another thread.
     #[must_use]
     pub fn is_cheap(&self) -> bool {
@@ -135,7 +146,7 @@ impl Cursor {
                 let tails: u64 = scan.version.tails().map(|tail| u64::from(tail.rows())).sum();
                 scan.version.segments.is_empty() && tails <= CHEAP_ROWS
             }
-            Rows::Sorted { scan, rows } => scan.version.segments.is_empty() && rows.len() as u64 <= CHEAP_ROWS,
+            Rows::Sorted { scan, rows } => scan.version.segments.is_empty() && rows.left() <= CHEAP_ROWS,
         }
     }
 
@@ -156,8 +167,7 @@ impl Cursor {
                     return project(wanted, document).map(Some);
                 }
                 Rows::Sorted { scan, rows } => {
-                    let Some(at) = rows.pop_front() else { return Ok(None) };
-                    Deadline::check(scan.deadline)?;
+                    let Some(at) = rows.next()? else { return Ok(None) };
                     scan.fetched(1);
                     return project(wanted, scan.address(at).document()?).map(Some);
                 }
@@ -195,7 +205,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::next`]; what was handed on before is then not the whole answer.
-    pub fn stream(self, print: Print<'_>, sink: Sink<'_>) -> Result<u64> {
+    pub fn stream(mut self, print: Print<'_>, sink: Sink<'_>) -> Result<u64> {
         let core = Arc::clone(&self.core);
         let mut cancelled = false;
         let mut sent = 0;
@@ -206,25 +216,12 @@ impl Cursor {
             flow
         };
         let wanted = &self.wanted;
-        let result = match &self.rows {
+        let result = match &mut self.rows {
             Rows::Scan { scan, morsels, skip: 0, limit: None } => {
                 let piece = |index: usize, out: &mut Vec<u8>| print_morsel(scan, &morsels[index], wanted, print, out);
                 in_order(morsels.len(), &piece, &mut counting)
             }
-            Rows::Sorted { scan, rows } => {
-                let rows: Vec<RowAt> = rows.iter().copied().collect();
-                let pieces: Vec<_> = rows.chunks(PIECE_ROWS).collect();
-                let piece = |index: usize, out: &mut Vec<u8>| {
-                    Deadline::check(scan.deadline)?;
-                    scan.fetched(pieces[index].len() as u64);
-                    for &at in pieces[index] {
-                        let document = scan.address(at).document()?;
-                        print_projected(wanted, document.view(), print, out)?;
-                    }
-                    Ok(pieces[index].len() as u64)
-                };
-                in_order(pieces.len(), &piece, &mut counting)
-            }
+            Rows::Sorted { scan, rows } => print_sorted(scan, rows, wanted, print, &mut counting),
             _ => self.stream_serially(print, &mut counting),
         };
         if cancelled {
@@ -319,6 +316,33 @@ fn print_morsel(scan: &Scan, morsel: &Morsel, wanted: &Wanted, print: Print<'_>,
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(documents)
+}
+
+/// Rows in the order of a sort, a round of pieces after the other.
+fn print_sorted(scan: &Scan, rows: &mut Ordered, wanted: &Wanted, print: Print<'_>, sink: Sink<'_>) -> Result<()> {
+    let mut gone = false;
+    while !gone {
+        let round = rows.next_rows(ROUND_ROWS)?;
+        if round.is_empty() {
+            break;
+        }
+        let pieces: Vec<_> = round.chunks(PIECE_ROWS).collect();
+        let piece = |index: usize, out: &mut Vec<u8>| {
+            Deadline::check(scan.deadline)?;
+            scan.fetched(pieces[index].len() as u64);
+            for &at in pieces[index] {
+                let document = scan.address(at).document()?;
+                print_projected(wanted, document.view(), print, out)?;
+            }
+            Ok(pieces[index].len() as u64)
+        };
+        in_order(pieces.len(), &piece, &mut |chunk, documents| {
+            let flow = sink(chunk, documents);
+            gone |= flow.is_break();
+            flow
+        })?;
+    }
+    Ok(())
 }
 
 /// A piece and how many documents are in it.

@@ -145,12 +145,17 @@ pub(crate) fn explain_find(
         outer.push(Stage::new("Skip", vec![("skip", number(request.skip))]));
     }
     let point = is_point(&request);
-    if request.sort.is_some() && !point {
-        let method = if bounded.is_some() { "topK" } else { "inMemory" };
-        outer.push(Stage::new("Sort", vec![("method", text(method))]));
-    }
+    let sorts = request.sort.is_some() && !point;
     let mut took = Took::begin(collection);
     let mut cursor = find::find(core, collection, request)?;
+    if sorts {
+        let method = match (cursor.spilled_bytes(), bounded) {
+            (0, Some(_)) => "topK",
+            (0, None) => "inMemory",
+            _ => "external",
+        };
+        outer.push(Stage::new("Sort", vec![("method", text(method))]));
+    }
     while cursor.next()?.is_some() {
         took.rows += 1;
     }

@@ -26,6 +26,8 @@ pub struct FindRequest {
     pub projection: Option<Projection>,
     /// In which order; none: row order.
     pub sort: Option<Sort>,
+    /// Whether a sort that is larger than memory may use the disk.
+    pub allow_disk_use: bool,
     /// How many to leave out in front.
     pub skip: u64,
     /// How many at most; none or 0: all.
@@ -38,7 +40,7 @@ impl FindRequest {
     /// All documents that `filter` matches.
     #[must_use]
     pub fn new(filter: Filter) -> Self {
-        Self { filter, projection: None, sort: None, skip: 0, limit: None, deadline: None }
+        Self { filter, projection: None, sort: None, allow_disk_use: true, skip: 0, limit: None, deadline: None }
     }
 }
 
@@ -59,7 +61,7 @@ pub(crate) fn point(
 
 /// Answers a `find`.
 pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, request: FindRequest) -> Result<Cursor> {
-    let FindRequest { filter, projection, sort, skip, limit, deadline } = request;
+    let FindRequest { filter, projection, sort, allow_disk_use, skip, limit, deadline } = request;
     let limit = limit.filter(|&limit| limit > 0);
     let wanted = Wanted { projection: projection.map(|p| p.for_filter(&filter)).transpose()?, deadline };
     core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
@@ -74,9 +76,8 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, reque
     match sort {
         None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {
-            let keep = limit.map(|limit| usize::try_from(limit.saturating_add(skip)).unwrap_or(usize::MAX));
-            let mut rows = sort::sorted(&scan, &sort, keep, &Meter::new(&core.queries))?;
-            rows.drain(..usize::try_from(skip).unwrap_or(usize::MAX).min(rows.len()));
+            let range = sort::Range { skip, limit, disk: allow_disk_use };
+            let rows = sort::sorted(core, &scan, &sort, range)?;
             Cursor::of_rows(core, scan, rows, wanted)
         }
     }

@@ -102,10 +102,20 @@ pub(crate) struct RowAt {
 }
 
 impl RowAt {
+    /// Bytes that order as rows do.
+    pub(super) fn place(self) -> [u8; 8] {
+        (u64::from(self.source) << 32 | u64::from(self.row.get())).to_be_bytes()
+    }
+
     /// A key that orders rows from the last to the first.
     pub(super) fn backwards(self) -> [u8; 8] {
-        let place = u64::from(self.source) << 32 | u64::from(self.row.get());
-        (!place).to_be_bytes()
+        (!u64::from_be_bytes(self.place())).to_be_bytes()
+    }
+
+    /// The row of such bytes; none where they are no eight.
+    pub(super) fn from_place(place: &[u8]) -> Option<Self> {
+        let place = u64::from_be_bytes(place.try_into().ok()?);
+        Some(Self { source: (place >> 32) as u32, row: RowId::from_raw(place as u32) })
     }
 }
 

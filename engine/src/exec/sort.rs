@@ -1,81 +1,303 @@
 //! The rows of a scan in the order of a sort: all of them, or the first few.
 //!
-//! Takes memcmp-able keys; gives row addresses. Ties keep row order. Bounded: keys beyond `limits::SORT_BYTES_MAX` are
-//! an error that says what to do, and with a limit little more than
-//! that many keys are held.
+//! Takes memcmp-able keys; gives row addresses. Ties keep row order: what is compared is the key with the row's place
+//! behind it, so that it does not matter which thread found a row first. With a limit little more than that many keys are
+//! held; without one, or where they are too large, `spill` takes them, which goes to the disk beyond
+//! `limits::SORT_BYTES_MAX`.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quarrydb_query::Sort;
 use quarrydb_query::sort::Direction;
 use rayon::prelude::*;
 
 use super::scan::{Morsel, RowAt, Scan, within};
 use crate::budget::Meter;
-use crate::error::{Error, ErrorKind, Result};
+use crate::core::Core;
+use crate::error::Result;
 use crate::limits::SORT_BYTES_MAX;
+use crate::options::Deadline;
 use crate::segment::BlockBuf;
+use crate::spill::{SortLimits, Sorted, Sorter};
 
-/// Morsels whose keys are looked at together before what cannot be in front is let go.
-const MORSELS_AT_ONCE: usize = 64;
+/// Bytes of keys that a thread holds before it hands them over.
+const BATCH_BYTES: usize = 256 << 10;
+/// More rows than this are not kept in front: they are sorted like all.
+const FRONT_ROWS_MAX: usize = 1 << 20;
+/// A sort takes at most this part of what all queries may hold.
+const SHARE: usize = 4;
+/// Bytes of a place behind a key.
+const PLACE_BYTES: usize = 8;
 
-type Keyed = (Box<[u8]>, RowAt);
-
-/// The rows of `scan` in the order of `sort`; with `keep` only that many from the front.
-///
-/// # Errors
-/// As [`Scan::run`]; `LimitExceeded` beyond the memory that a sort may take, `Busy` beyond that of all queries.
-pub(crate) fn sorted(scan: &Scan, sort: &Sort, keep: Option<usize>, meter: &Meter) -> Result<Vec<RowAt>> {
-    let morsels = scan.morsels()?;
-    let mut front: Vec<Keyed> = Vec::new();
-    // No key at or behind this one will be in front.
-    let mut border: Option<Box<[u8]>> = None;
-    for some in morsels.chunks(MORSELS_AT_ONCE) {
-        let run = |morsel: &Morsel| keyed(scan, sort, morsel, border.as_deref(), meter);
-        let found = match some {
-            [only] => vec![run(only)?],
-            some => some.par_iter().map(run).collect::<Result<Vec<_>>>()?,
-        };
-        front.extend(found.into_iter().flatten());
-        if let Some(keep) = keep.filter(|&keep| keep < front.len()) {
-            // Addresses are in row order, which breaks ties.
-            if keep > 0 {
-                front.select_nth_unstable(keep - 1);
-            }
-            front.truncate(keep);
-            let held = front.iter().map(|(key, _)| key.len() + size_of::<Keyed>()).sum();
-            meter.set(held)?;
-            border = front.last().map(|(key, _)| key.clone());
-        }
-    }
-    front.sort_unstable();
-    Ok(front.into_iter().map(|(_, at)| at).collect())
+/// Rows in the order of a sort, one after the other.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    rows: Rows,
+    /// How many to give still.
+    left: u64,
+    deadline: Option<Deadline>,
 }
 
-/// The matching rows of a morsel with their keys, from columns or else from documents; those that cannot be in front of
-/// `border` left out: they come after the rows that it was found among, which ties favour.
-fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, meter: &Meter) -> Result<Vec<Keyed>> {
-    let mut found = Vec::new();
+#[derive(Debug)]
+enum Rows {
+    Known(VecDeque<RowAt>),
+    Keyed(Box<Sorted>),
+}
+
+impl Ordered {
+    /// At most so many rows are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Bytes that went to the disk.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        match &self.rows {
+            Rows::Known(_) => 0,
+            Rows::Keyed(sorted) => sorted.spilled_bytes(),
+        }
+    }
+
+    /// The next row.
+    ///
+    /// # Errors
+    /// `TimedOut`; of keys on the disk `Corrupt` and `Io`.
+    pub(crate) fn next(&mut self) -> Result<Option<RowAt>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let next = match &mut self.rows {
+            Rows::Known(rows) => {
+                Deadline::check(self.deadline)?;
+                rows.pop_front()
+            }
+            Rows::Keyed(sorted) => sorted.next()?.and_then(|(key, _)| row_of(key)),
+        };
+        self.left = if next.is_some() { self.left - 1 } else { 0 };
+        Ok(next)
+    }
+
+    /// The next rows, so many at most.
+    ///
+    /// # Errors
+    /// As [`Ordered::next`].
+    pub(crate) fn next_rows(&mut self, most: usize) -> Result<Vec<RowAt>> {
+        let mut rows = Vec::new();
+        while rows.len() < most {
+            match self.next()? {
+                Some(row) => rows.push(row),
+                None => break,
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// What a sort is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// Rows left out in front.
+    pub skip: u64,
+    /// Rows given at most.
+    pub limit: Option<u64>,
+    /// Whether keys may go to the disk.
+    pub disk: bool,
+}
+
+impl Range {
+    /// The first row alone.
+    pub(crate) const FIRST: Self = Self { skip: 0, limit: Some(1), disk: true };
+}
+
+/// The rows of `scan` in the order of `sort`.
+///
+/// # Errors
+/// As [`Scan::run`]; those of `spill`.
+pub(crate) fn sorted(core: &Core, scan: &Scan, sort: &Sort, range: Range) -> Result<Ordered> {
+    let keep = range.limit.map(|limit| usize::try_from(limit.saturating_add(range.skip)).unwrap_or(usize::MAX));
+    let memory_max = SORT_BYTES_MAX.min(core.queries.max() / SHARE);
+    let limits = SortLimits { memory_max, disk: range.disk, deadline: scan.deadline };
+    let sorter = || Sorter::new(&core.spills, &core.queries, limits);
+    let found = match keep.filter(|&keep| keep <= FRONT_ROWS_MAX) {
+        Some(keep) => Found::Front(Front { keep, ..Front::default() }, Meter::new(&core.queries)),
+        None => Found::All(sorter()),
+    };
+    let found = Mutex::new(found);
+    let take = |batch: &mut Batch| -> Result<()> {
+        let mut found = found.lock();
+        found.take(batch)?;
+        if let Found::Front(front, _) = &*found
+            && front.bytes > memory_max
+        {
+            let mut sorter = sorter();
+            front.rows.iter().try_for_each(|key| sorter.push(key, &[]))?;
+            *found = Found::All(sorter);
+        }
+        batch.border = found.border();
+        Ok(())
+    };
+    let run = |morsel: &Morsel| -> Result<()> {
+        let mut batch = Batch { border: found.lock().border(), ..Batch::default() };
+        keyed(scan, sort, morsel, &mut batch, &take)?;
+        take(&mut batch)
+    };
+    match &scan.morsels()?[..] {
+        [only] => run(only)?,
+        some => some.par_iter().try_for_each(run)?,
+    }
+    let (rows, all) = match found.into_inner() {
+        Found::Front(front, _) => {
+            let rows = front.finish();
+            let all = rows.len() as u64;
+            (Rows::Known(rows), all)
+        }
+        Found::All(sorter) => {
+            let sorted = sorter.finish()?;
+            let all = sorted.len();
+            (Rows::Keyed(Box::new(sorted)), all)
+        }
+    };
+    let mut ordered = Ordered { rows, left: all, deadline: scan.deadline };
+    for _ in 0..range.skip.min(all) {
+        ordered.next()?;
+    }
+    ordered.left = ordered.left.min(range.limit.unwrap_or(u64::MAX));
+    Ok(ordered)
+}
+
+/// Keys on their way from a thread, each with its row's place behind it.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// No row at or behind this one will be in front.
+    border: Option<Arc<[u8]>>,
+}
+
+impl Batch {
+    /// Adds a row, unless it cannot be in front.
+    fn add(&mut self, key: &[u8], place: [u8; PLACE_BYTES]) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(&place);
+        if self.border.as_deref().is_some_and(|border| self.bytes.get(from..).unwrap_or_default() >= border) {
+            self.bytes.truncate(from);
+        } else {
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    fn each(&self, mut give: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut from = 0;
+        for &to in &self.ends {
+            give(self.bytes.get(from..to).unwrap_or_default())?;
+            from = to;
+        }
+        Ok(())
+    }
+}
+
+/// What was found so far.
+enum Found {
+    Front(Front, Meter),
+    All(Sorter),
+}
+
+impl Found {
+    fn border(&self) -> Option<Arc<[u8]>> {
+        match self {
+            Self::Front(front, _) => front.border.clone(),
+            Self::All(_) => None,
+        }
+    }
+
+    fn take(&mut self, batch: &mut Batch) -> Result<()> {
+        match self {
+            Self::Front(front, meter) => {
+                batch.each(|key| {
+                    front.add(key);
+                    Ok(())
+                })?;
+                meter.set(front.bytes)?;
+            }
+            Self::All(sorter) => batch.each(|key| sorter.push(key, &[]))?,
+        }
+        batch.bytes.clear();
+        batch.ends.clear();
+        Ok(())
+    }
+}
+
+/// The row whose place stands behind a key.
+fn row_of(keyed: &[u8]) -> Option<RowAt> {
+    keyed.get(keyed.len().saturating_sub(PLACE_BYTES)..).and_then(RowAt::from_place)
+}
+
+/// The first rows, unordered until it is finished.
+#[derive(Default)]
+struct Front {
+    keep: usize,
+    rows: Vec<Box<[u8]>>,
+    bytes: usize,
+    border: Option<Arc<[u8]>>,
+}
+
+impl Front {
+    fn add(&mut self, keyed: &[u8]) {
+        if self.border.as_deref().is_some_and(|border| keyed >= border) {
+            return;
+        }
+        self.bytes += keyed.len() + size_of::<Box<[u8]>>();
+        self.rows.push(keyed.into());
+        // Not at each row: halving what is held costs each of them little.
+        if self.rows.len() >= self.keep.saturating_mul(2).max(64) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.rows.len() <= self.keep {
+            return;
+        }
+        if self.keep > 0 {
+            let (_, last, _) = self.rows.select_nth_unstable(self.keep - 1);
+            self.border = Some(Arc::from(&**last));
+        } else {
+            self.border = Some(Arc::from([]));
+        }
+        self.rows.truncate(self.keep);
+        self.bytes = self.rows.iter().map(|key| key.len() + size_of::<Box<[u8]>>()).sum();
+    }
+
+    fn finish(mut self) -> VecDeque<RowAt> {
+        self.cut();
+        self.rows.sort_unstable();
+        self.rows.iter().filter_map(|key| row_of(key)).collect()
+    }
+}
+
+/// Adds the matching rows of a morsel with their keys, from columns or else from documents.
+fn keyed(
+    scan: &Scan,
+    sort: &Sort,
+    morsel: &Morsel,
+    batch: &mut Batch,
+    take: &dyn Fn(&mut Batch) -> Result<()>,
+) -> Result<()> {
     let backwards = sort.natural() == Some(Direction::Descending);
     let mut add = |key: &[u8], at: RowAt| -> Result<()> {
         // The order in storage, turned around: rows have no other key then.
-        let place = backwards.then(|| at.backwards());
-        let key = place.as_ref().map_or(key, |place| &place[..]);
-        if border.is_some_and(|border| key >= border) {
-            return Ok(());
+        match backwards {
+            true => batch.add(&at.backwards(), at.place()),
+            false => batch.add(key, at.place()),
         }
-        if meter.add(key.len() + size_of::<Keyed>())? > SORT_BYTES_MAX {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                format!("the sort needs more than {SORT_BYTES_MAX} bytes of memory: narrow the filter or add a limit"),
-            )
-            .with_code("QueryExceededMemoryLimitNoDiskUseAllowed", 292));
-        }
-        found.push((key.into(), at));
-        Ok(())
+        if batch.bytes.len() >= BATCH_BYTES { take(batch) } else { Ok(()) }
     };
     if scan.keys_of(morsel, sort, &mut add)? {
-        return Ok(found);
+        return Ok(());
     }
     scan.sorts_by_documents();
     let mut key = Vec::new();
@@ -85,5 +307,5 @@ fn keyed(scan: &Scan, sort: &Sort, morsel: &Morsel, border: Option<&[u8]>, meter
         add(&key, at)?;
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(found)
+    Ok(())
 }

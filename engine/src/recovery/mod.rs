@@ -32,6 +32,7 @@ use crate::mvcc::{Snapshots, Watermarks};
 use crate::object_id::ObjectIds;
 use crate::options::{Durability, Options};
 use crate::segment::{BlockCache, Deletes, Segment};
+use crate::spill::SpillRoom;
 use crate::txn::commit::{CommitOrder, freeze_if_full};
 use crate::txn::group::Group;
 
@@ -93,6 +94,7 @@ pub(crate) fn open(
         snapshots: Arc::new(Snapshots::default()),
         ids: Arc::new(ObjectIds::default()),
         queries: Budget::new(options.query_bytes_max),
+        spills: SpillRoom::new(Arc::clone(&storage)),
         manifest: Mutex::new((store, manifest)),
         counters: Counters::default(),
         sealing: Sealing::default(),

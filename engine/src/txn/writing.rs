@@ -24,7 +24,7 @@ use crate::core::Core;
 use crate::error::Result;
 use crate::exec::cursor::Document;
 use crate::exec::scan::{Ask, Scan, matches, within};
-use crate::exec::sort::sorted;
+use crate::exec::sort;
 use crate::ids::{RowId, Seq};
 use crate::limits::{COMMIT_BYTES_MAX, DEADLINE_CHECK_ROWS, WRITE_RETRIES_MAX};
 use crate::log::Payload;
@@ -221,7 +221,7 @@ impl Writing<'_> {
             })?
         } else {
             let first = match self.choice.sort {
-                Some(sort) => sorted(&scan, sort, Some(1), &meter)?.first().copied(),
+                Some(sort) => sort::sorted(self.core, &scan, sort, sort::Range::FIRST)?.next()?,
                 None => scan.first()?,
             };
             match first {

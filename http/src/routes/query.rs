@@ -47,8 +47,9 @@ fn print_one(mut cursor: Cursor, style: Style) -> Result<Vec<u8>> {
 pub(crate) async fn find(call: &Call, body: &[u8]) -> Result<Response> {
     let body = quarrydb_jsonb::parse(body)?;
     let fields = call.fields(body.view(), &FIND)?;
-    fields.bool("allowDiskUse", true)?;
+    let allow_disk_use = fields.bool("allowDiskUse", true)?;
     let (collection, mut request) = request(call, &fields)?;
+    request.allow_disk_use = allow_disk_use;
     request.limit = fields.count("limit")?;
     answer_find(call, collection, request).await
 }
