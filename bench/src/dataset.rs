@@ -4,6 +4,7 @@
 //! seed gives the same documents as Python's generator would that draws in this order, so that another engine's
 //! harness can be fed without this crate. It knows nothing of servers. The next file is `client.rs`.
 
+use crate::events::Firehose;
 use crate::mersenne::Mersenne;
 use std::io::Write as _;
 
@@ -84,9 +85,22 @@ impl Lines {
     #[must_use]
     pub fn employees(documents: usize, seed: u32) -> Self {
         let mut employees = Employees::new(seed);
+        Self::written(documents, |out| employees.append(out))
+    }
+
+    /// The first `events` of a firehose that has no more.
+    #[must_use]
+    pub fn events(events: usize, seed: u32) -> Self {
+        let mut firehose = Firehose::new(seed, events);
+        Self::written(events, |out| firehose.append(out))
+    }
+
+    /// So many documents, each appended by `append`.
+    #[must_use]
+    pub fn written(documents: usize, mut append: impl FnMut(&mut Vec<u8>)) -> Self {
         let mut lines = Self { text: Vec::with_capacity(documents * 300), ends: Vec::with_capacity(documents) };
         for _ in 0..documents {
-            employees.append(&mut lines.text);
+            append(&mut lines.text);
             lines.text.push(b'\n');
             lines.ends.push(lines.text.len());
         }

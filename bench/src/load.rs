@@ -4,6 +4,7 @@
 //! a status of 200 or 201 ends the run with an error: figures of failing requests mean nothing.
 
 use crate::client::Connection;
+use crate::timed::Times;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Barrier;
@@ -25,8 +26,8 @@ pub struct Outcome {
     pub body_bytes: u64,
     /// Processor time of the server for each request in microseconds, user and system; none where nobody looked.
     pub processor: [f64; 2],
-    /// Nanoseconds of each request, sorted.
-    nanos: Vec<u64>,
+    /// How long each request took.
+    times: Times,
 }
 
 impl Outcome {
@@ -46,9 +47,7 @@ impl Outcome {
     /// The latency in microseconds that a share `q` of the requests did not exceed.
     #[must_use]
     pub fn micros(&self, q: f64) -> f64 {
-        let last = self.nanos.len().saturating_sub(1);
-        let at = (q * self.nanos.len() as f64).ceil() as usize;
-        self.nanos.get(at.saturating_sub(1).min(last)).map_or(f64::NAN, |n| *n as f64 / 1000.0)
+        self.times.micros(q)
     }
 }
 
@@ -102,9 +101,8 @@ pub fn closed_loop(address: SocketAddr, connections: usize, requests: &[Vec<u8>]
             }
         }
         let elapsed = from.elapsed();
-        nanos.sort_unstable();
-        let processor = [f64::NAN; 2];
-        failed.map_or(Ok(Outcome { requests: nanos.len(), elapsed, body_bytes, processor, nanos }), Err)
+        let (requests, times, processor) = (nanos.len(), Times::new(nanos), [f64::NAN; 2]);
+        failed.map_or(Ok(Outcome { requests, elapsed, body_bytes, processor, times }), Err)
     })
 }
 
@@ -129,9 +127,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_of_the_sorted_latencies() {
-        let nanos = (1..=1000).map(|n| n * 1000).collect();
+        let times = Times::new((1..=1000).rev().map(|n| n * 1000).collect());
         let outcome =
-            Outcome { requests: 1000, elapsed: Duration::from_secs(2), body_bytes: 0, processor: [0.0; 2], nanos };
+            Outcome { requests: 1000, elapsed: Duration::from_secs(2), body_bytes: 0, processor: [0.0; 2], times };
         let at = |q| outcome.micros(q).round() as i64;
         assert_eq!((at(0.5), at(0.9), at(0.99), at(0.999), at(1.0)), (500, 900, 990, 999, 1000));
         assert_eq!(outcome.rate().round() as i64, 500);

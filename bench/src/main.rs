@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
 use quarrydb_bench::dataset::{Employees, Lines, SEED};
+use quarrydb_bench::events::Firehose;
 use quarrydb_bench::floor::http::{Options, Work, serve};
 use quarrydb_bench::kill;
 use quarrydb_bench::load::closed_loop;
@@ -15,13 +16,14 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage:
   quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
-        ours beside the floors; groups: batch find point fields single import open
+        ours beside the floors; groups: batch find point fields single import open events
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it
   quarrydb-bench kill [--rounds N] [--seed N] [--seals]
         kills the server under 8 writers and looks for what was lost; with --seals while it seals all the time
   quarrydb-bench dataset N [SEED]                 N employee documents, one a line
+  quarrydb-bench events N [SEED]                  the N events of a firehose that has no more, one a line
 environment:
   QUARRYDB_BIN         the server to measure, if not the one built beside this program
   QUARRYDB_BENCH_DIR   where data goes, if not the temporary directory";
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         "load" => load(&mut arguments),
         "kill" => soak(&mut arguments),
         "dataset" => dataset(&mut arguments),
+        "events" => events(&mut arguments),
         "floor" => floor(&mut arguments),
         "spin" => loop {
             std::hint::spin_loop();
@@ -147,14 +150,25 @@ fn soak(arguments: &mut Arguments) -> Result<ExitCode, String> {
 }
 
 fn dataset(arguments: &mut Arguments) -> Result<ExitCode, String> {
-    let documents: u64 = arguments.word("N")?.ok_or_else(|| format!("how many?\n{USAGE}"))?;
+    let documents: usize = arguments.word("N")?.ok_or_else(|| format!("how many?\n{USAGE}"))?;
     let mut employees = Employees::new(arguments.word("SEED")?.unwrap_or(SEED));
     arguments.done()?;
+    print_lines(documents, |line| employees.append(line))
+}
+
+fn events(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    let events: usize = arguments.word("N")?.ok_or_else(|| format!("how many?\n{USAGE}"))?;
+    let mut firehose = Firehose::new(arguments.word("SEED")?.unwrap_or(SEED), events);
+    arguments.done()?;
+    print_lines(events, |line| firehose.append(line))
+}
+
+fn print_lines(count: usize, mut append: impl FnMut(&mut Vec<u8>)) -> Result<ExitCode, String> {
     let mut out = io::BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut line = Vec::new();
-    for _ in 0..documents {
+    for _ in 0..count {
         line.clear();
-        employees.append(&mut line);
+        append(&mut line);
         line.push(b'\n');
         match out.write_all(&line) {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),

@@ -3,6 +3,7 @@
 //! `writes.rs` loads and inserts, `reads.rs` finds, `fields.rs` asks for fields, `reopen.rs` starts on what is there, `floors.rs` does without us. Each takes a running server or
 //! an empty directory and leaves samples in a `Report`. No step asks the server how fast it was.
 
+mod events;
 mod fields;
 mod floors;
 mod reads;
@@ -28,7 +29,7 @@ pub struct Plan {
     pub repetitions: usize,
     /// Divides the number of single requests.
     pub hurry: usize,
-    /// Which groups, all if empty: `batch`, `find`, `point`, `fields`, `single`, `import`, `open`.
+    /// Which groups, all if empty: `batch`, `find`, `point`, `fields`, `single`, `import`, `open`, `events`.
     pub only: Vec<String>,
     /// No server of ours at all.
     pub floors_only: bool,
@@ -89,6 +90,9 @@ pub fn run(plan: &Plan, report: &mut Report) -> io::Result<()> {
         round.commit()?;
         if plan.does("import") {
             round.import()?;
+        }
+        if plan.does("events") {
+            round.events()?;
         }
     }
     Ok(())

@@ -1,14 +1,17 @@
 //! What came out: a table for people, a line of JSON for every sample, and what the machine was.
 //!
 //! Takes samples by row and repetition; the table shows medians, the ratio of ours to its floor repetition by
-//! repetition (then the median of those), and whether a goal is met. Nothing here measures.
+//! repetition (then the median of those), and whether a goal is met. Nothing here measures. `setup.rs` says what the
+//! machine was.
+
+mod setup;
 
 use crate::load::{Outcome, median};
+use crate::timed::Times;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Shares of requests whose latency is kept.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -20,6 +23,8 @@ pub enum Goal {
     None,
     /// Ours at least this share of its floor.
     Ratio(f64),
+    /// Ours at most this many times its floor.
+    Within(f64),
     /// At least this.
     AtLeast(f64),
     /// At most this.
@@ -60,6 +65,14 @@ impl Sample {
         (self.processor, self.floor_processor) = (ours.processor, floor.processor);
         self
     }
+
+    /// The same with latencies alone, a floor's where it has them.
+    #[must_use]
+    pub fn times(mut self, ours: &Times, floor: Option<&Times>) -> Self {
+        self.micros = QUANTILES.map(|(_, q)| ours.micros(q));
+        self.floor_micros = QUANTILES.map(|(_, q)| floor.map_or(f64::NAN, |f| f.micros(q)));
+        self
+    }
 }
 
 #[derive(Debug)]
@@ -69,6 +82,8 @@ struct Row {
     floor: &'static str,
     goal: Goal,
     samples: Vec<Sample>,
+    /// Why there is no figure.
+    absent: &'static str,
 }
 
 impl Row {
@@ -77,10 +92,14 @@ impl Row {
     }
 
     fn met(&self) -> Option<bool> {
+        if self.samples.is_empty() {
+            return None;
+        }
         let ours = self.median_of(|s| s.ours);
         match self.goal {
             Goal::None => None,
             Goal::Ratio(share) => Some(self.median_of(|s| s.ours / s.floor) >= share),
+            Goal::Within(times) => Some(self.median_of(|s| s.ours / s.floor) <= times),
             Goal::AtLeast(least) => Some(ours >= least),
             Goal::AtMost(most) => Some(ours <= most),
         }
@@ -122,7 +141,16 @@ impl Report {
         let _ = writeln!(self.raw, "{line}");
         match self.rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.samples.push(sample),
-            None => self.rows.push(Row { name: name.to_owned(), unit, floor, goal, samples: vec![sample] }),
+            None => self.rows.push(Row { name: name.to_owned(), unit, floor, goal, samples: vec![sample], absent: "" }),
+        }
+    }
+
+    /// Says that a row has no figure, and why.
+    pub fn absent(&mut self, name: &str, why: &'static str) {
+        if !self.rows.iter().any(|row| row.name == name) {
+            let _ = writeln!(self.raw, "{}", serde_json::json!({"row": name, "absent": why}));
+            let (name, samples) = (name.to_owned(), Vec::new());
+            self.rows.push(Row { name, unit: "", floor: "", goal: Goal::None, samples, absent: why });
         }
     }
 
@@ -147,13 +175,18 @@ impl Report {
              | --- | ---: | ---: | ---: | --- | --- | --- | --- | --- | --- |\n",
         );
         for row in &self.rows {
+            if row.samples.is_empty() {
+                let _ = writeln!(out, "| {} | {} |  |  |  |  |  |  |  |  |", row.name, row.absent);
+                continue;
+            }
             let floor = row.median_of(|s| s.floor);
             let shown = if floor.is_nan() { String::new() } else { format!("{} ({})", number(floor), row.floor) };
             let ratio = row.median_of(|s| s.ours / s.floor);
             let ratio = if ratio.is_nan() { String::new() } else { format!("{ratio:.2}") };
             let goal = match row.goal {
                 Goal::None => String::new(),
-                Goal::Ratio(share) => format!(">= {share} x"),
+                Goal::Ratio(share) => format!(">= {} x", number(share)),
+                Goal::Within(times) => format!("<= {} x", number(times)),
                 Goal::AtLeast(least) => format!(">= {}", number(least)),
                 Goal::AtMost(most) => format!("<= {}", number(most)),
             };
@@ -185,10 +218,10 @@ impl Report {
     /// # Errors
     /// Where the files cannot be written.
     pub fn write(&self, results: &Path, command: &str) -> io::Result<PathBuf> {
-        let dir = results.join(format!("{}-{}", date(), machine_name()));
+        let dir = results.join(format!("{}-{}", setup::date(), setup::machine_name()));
         fs::create_dir_all(&dir)?;
         fs::write(dir.join("raw.jsonl"), &self.raw)?;
-        fs::write(dir.join("setup.md"), setup(command))?;
+        fs::write(dir.join("setup.md"), setup::setup(command))?;
         let mut summary = fs::File::create(dir.join("summary.md"))?;
         writeln!(summary, "# Summary\n\n`{command}`; medians of the repetitions, the machine in setup.md.\n")?;
         summary.write_all(self.table().as_bytes())?;
@@ -213,60 +246,6 @@ fn number(value: f64) -> String {
         out.push(c);
     }
     out
-}
-
-/// Today, in UTC. Civil date from days since 1970 (Hinnant, `days_from_civil` turned round).
-fn date() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let z = seconds / 86_400 + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let mp = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    format!("{:04}-{month:02}-{day:02}", year + era * 400 + u64::from(month <= 2))
-}
-
-fn fact(file: &str, key: &str) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    let line = text.lines().find(|l| l.starts_with(key))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(0, std::num::NonZero::get)
-}
-
-/// Cores and model: what tells two machines apart without naming either.
-fn machine_name() -> String {
-    let model = fact("/proc/cpuinfo", "model name").unwrap_or_default().to_lowercase();
-    let words: Vec<&str> = model.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
-    let dull = ["r", "tm", "cpu", "processor", "with"];
-    let kept: Vec<&str> = words.into_iter().filter(|w| !dull.contains(w)).take(4).collect();
-    format!("{}core-{}", cores(), kept.join("-"))
-}
-
-fn said(program: &str, arguments: &[&str]) -> String {
-    let output = std::process::Command::new(program).args(arguments).output();
-    output.map_or_else(|_| "unknown".into(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
-}
-
-fn setup(command: &str) -> String {
-    let dir = std::env::var("QUARRYDB_BENCH_DIR").unwrap_or_else(|_| "the system's temporary directory".into());
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!(
-        "# Setup\n\n* command: `{command}`\n* date: {} (UTC)\n* processor: {}, {} cores\n* memory: {}\n* kernel: {}\n\
-         * compiler: {}\n* commit: {}\n* data on: {dir}\n* client and server on the same machine, over loopback; no \
-         other load was started by the harness\n",
-        date(),
-        fact("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".into()),
-        cores(),
-        fact("/proc/meminfo", "MemTotal").unwrap_or_else(|| "unknown".into()),
-        kernel.trim(),
-        said("rustc", &["--version"]),
-        said("git", &["rev-parse", "--short", "HEAD"]),
-    )
 }
 
 #[cfg(test)]
