@@ -13,6 +13,7 @@ mod context;
 pub mod decimal;
 mod distinct;
 mod error;
+mod exact;
 pub mod expr;
 pub mod filter;
 #[doc(hidden)]

@@ -46,6 +46,14 @@ pub trait Host {
     /// Bytes that one stage may hold in memory: 100 MB in MongoDB.
     fn stage_bytes(&self) -> usize;
 
+    /// Room outside of memory for what a stage cannot hold; none where it may not be used.
+    ///
+    /// # Errors
+    /// The host's.
+    fn spill(&self) -> Result<Option<Box<dyn Spill>>, Fault> {
+        Ok(None)
+    }
+
     /// Calls `each` with the documents of a collection (of the pipeline's database where `db` is none) that `filter`
     /// matches, in row order, until it breaks. All calls of one run see the same snapshot.
     ///
@@ -58,4 +66,57 @@ pub trait Host {
         filter: &Filter,
         each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
     ) -> Result<(), Fault>;
+}
+
+/// Takes keys and payloads in any order, to give them back by key.
+pub trait Spill: Send {
+    /// Takes one.
+    ///
+    /// # Errors
+    /// The host's.
+    fn push(&mut self, key: &[u8], payload: &[u8]) -> Result<(), Fault>;
+
+    /// There are no more.
+    ///
+    /// # Errors
+    /// The host's.
+    fn finish(self: Box<Self>) -> Result<Box<dyn Spilled>, Fault>;
+}
+
+/// What a [`Spill`] took, in the order of the keys' bytes; equal keys in the order in which they came.
+pub trait Spilled: Send {
+    /// The next key and payload.
+    ///
+    /// # Errors
+    /// The host's.
+    fn next(&mut self) -> Result<Option<KeyAndPayload<'_>>, Fault>;
+}
+
+/// What was pushed.
+pub type KeyAndPayload<'s> = (&'s [u8], &'s [u8]);
+
+/// Asks the host now and then whether to go on, for stages that work where no document is handed on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace(u32);
+
+impl Pace {
+    /// Steps between two questions.
+    const STEPS: u32 = 1024;
+
+    /// Counts a step of about a document's work.
+    ///
+    /// # Errors
+    /// `MaxTimeMSExpired` (50) where the host wants no more.
+    #[inline]
+    pub fn step(&mut self, host: &dyn Host) -> Result<(), Fault> {
+        self.0 += 1;
+        if self.0 < Self::STEPS {
+            return Ok(());
+        }
+        self.0 = 0;
+        if host.go_on() {
+            return Ok(());
+        }
+        Err(QueryError::new("MaxTimeMSExpired", 50, "the operation ran out of time").into())
+    }
 }

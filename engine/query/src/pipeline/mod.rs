@@ -6,13 +6,18 @@
 //!
 //! Reading order: `stage.rs` (the stages by name), `host.rs`, `operator.rs` (what a running stage is), `run.rs`, then a file for each stage.
 
+pub mod accumulate;
 mod basic;
+mod group;
+mod group_table;
 mod host;
 mod operator;
 mod run;
 mod stage;
 
-pub use host::{Fault, Host};
+pub use group::{Group, GroupField, GroupId};
+pub use group_table::{GroupTable, Grouping};
+pub use host::{Fault, Host, KeyAndPayload, Pace, Spill, Spilled};
 pub use operator::{Flow, Next, Operator};
 pub use run::Run;
 pub use stage::Stage;

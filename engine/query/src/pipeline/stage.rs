@@ -4,6 +4,7 @@
 //! refused by that name.
 
 use super::basic::{Count, Limit, Match, Skip, Transforming};
+use super::group::{Group, GroupOperator};
 use super::operator::Operator;
 use crate::filter::Filter;
 use crate::transform::Transform;
@@ -25,6 +26,8 @@ pub enum Stage {
     Skip(u64),
     /// `$count`, with the name of its field.
     Count(Arc<str>),
+    /// `$group`.
+    Group(Arc<Group>),
 }
 
 /// What MongoDB has and a pipeline here has not, with the reason.
@@ -55,6 +58,7 @@ impl Stage {
             "$limit" => Self::Limit(limit(value, context)?),
             "$skip" => Self::Skip(skip(value, context)?),
             "$count" => Self::Count(count(value, context)?),
+            "$group" => Self::Group(Arc::new(Group::parse(value, context)?)),
             _ => return Err(unknown(name).at(&context.place)),
         });
         Ok(())
@@ -69,6 +73,7 @@ impl Stage {
             Self::Limit(limit) => Box::new(Limit(*limit)),
             Self::Skip(skip) => Box::new(Skip(*skip)),
             Self::Count(name) => Box::new(Count { name: Arc::clone(name), count: 0 }),
+            Self::Group(group) => Box::new(GroupOperator::new(group)),
         }
     }
 }
