@@ -48,6 +48,9 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// MongoDB's number of an operation that took too long.
+const OUT_OF_TIME: i32 = 50;
+
 /// What went wrong, for a program (`kind`, `code`) and for a person (`message`).
 #[derive(Debug)]
 pub struct Error {
@@ -184,8 +187,9 @@ impl From<quarrydb_query::QueryError> for Error {
         let name = error.name();
         let code = error.code();
         let message = error.to_string();
-        let made =
-            Self { code: Some(code), name: name.to_owned().into(), ..Self::new(ErrorKind::InvalidInput, message) };
+        // What ran out of time did nothing wrong.
+        let kind = if code == OUT_OF_TIME { ErrorKind::TimedOut } else { ErrorKind::InvalidInput };
+        let made = Self { code: Some(code), name: name.to_owned().into(), ..Self::new(kind, message) };
         if error.place().is_empty() {
             return made;
         }

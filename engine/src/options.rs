@@ -108,10 +108,22 @@ impl Deadline {
         Self(now.saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// The moment `after` this one.
+    #[must_use]
+    pub fn plus(self, after: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Whether it has passed.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        crate::io::clock::monotonic_nanos() > self.0
+    }
+
     /// An error once it has passed.
     pub(crate) fn check(deadline: Option<Self>) -> crate::Result<()> {
         match deadline {
-            Some(Self(at)) if crate::io::clock::monotonic_nanos() > at => Err(crate::Error::new(
+            Some(deadline) if deadline.is_over() => Err(crate::Error::new(
                 crate::ErrorKind::TimedOut,
                 "the operation exceeded its time limit (maxTimeMS); nothing was changed by it",
             )),

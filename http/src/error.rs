@@ -295,9 +295,7 @@ impl From<quarrydb::Error> for ApiError {
 
 impl From<QueryError> for ApiError {
     fn from(e: QueryError) -> Self {
-        let error = Self::bad(e.name().to_owned(), e.code(), e.to_string());
-        // What goes wrong on a document has no place in the body.
-        if e.place().is_empty() { error } else { error.at(e.place()) }
+        quarrydb::Error::from(e).into()
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quarrydb::{Collection, Deadline, WriteOptions};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
+use quarrydb_query::PatternCount;
 
 use crate::error::{ApiError, Result};
 
@@ -19,6 +20,8 @@ const MAX_TIME_MS_MAX: i64 = i32::MAX as i64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
     object: ObjectRef<'a>,
+    /// When they were first looked at: `maxTimeMS` counts from then.
+    begun: Deadline,
 }
 
 impl<'a> Fields<'a> {
@@ -38,7 +41,7 @@ impl<'a> Fields<'a> {
                 return Err(ApiError::bad("IDLUnknownField", 40415, message).at(name));
             }
         }
-        Ok(Self { object })
+        Ok(Self { object, begun: Deadline::after(Duration::ZERO) })
     }
 
     /// A field's value, of whatever type.
@@ -114,16 +117,28 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 for what is no number of milliseconds.
     pub(crate) fn deadline(&self, default: Option<Duration>) -> Result<Option<Deadline>> {
-        let Some(value) = self.get("maxTimeMS") else { return Ok(default.map(Deadline::after)) };
+        let default = default.map(|after| self.begun.plus(after));
+        let Some(value) = self.get("maxTimeMS") else { return Ok(default) };
         let ms = whole("maxTimeMS", value)?;
         match u64::try_from(ms) {
-            Ok(0) => Ok(default.map(Deadline::after)),
-            Ok(n) if ms <= MAX_TIME_MS_MAX => Ok(Some(Deadline::after(Duration::from_millis(n)))),
+            Ok(0) => Ok(default),
+            Ok(n) if ms <= MAX_TIME_MS_MAX => Ok(Some(self.begun.plus(Duration::from_millis(n)))),
             _ => {
                 let message = format!("maxTimeMS must be from 0 to {MAX_TIME_MS_MAX}, not {ms}");
                 Err(ApiError::bad_value(message).at("maxTimeMS"))
             }
         }
+    }
+
+    /// Opens the count of regular expressions for what is parsed next: they are compiled as long as `maxTimeMS` allows.
+    ///
+    /// # Errors
+    /// As [`Fields::deadline`].
+    pub(crate) fn patterns(&self) -> Result<PatternCount> {
+        Ok(match self.deadline(None)? {
+            Some(deadline) => PatternCount::open_until(move || !deadline.is_over()),
+            None => PatternCount::open(),
+        })
     }
 
     /// `writeConcern` and `maxTimeMS` of a write.

@@ -21,6 +21,13 @@ pub const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a regular expression's text: PCRE's limit as MongoDB has it.
 pub const PATTERN_BYTES_MAX: usize = 32_764;
 
+/// What compiling one regular expression may take, in characters of the classes that it names: some tenth of a second. Wide
+/// ranges and Unicode properties are taken apart character by character before their size is known.
+pub const PATTERN_WORK_MAX: u64 = 1 << 25;
+
+/// The same for all of one filter.
+pub const PATTERNS_WORK_MAX: u64 = 8 * PATTERN_WORK_MAX;
+
 /// Candidates that one filter may look at in one document: seconds of work. A filter of 100,000 branches on an array of a
 /// million elements would look at 10^11, and nothing could stop it.
 pub const MATCH_STEPS_MAX: u64 = 1 << 28;

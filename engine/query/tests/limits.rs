@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a thread with a small stack is the subject")]
 
 use quarrydb_jsonb::{Builder, JsonbBuf, parse};
-use quarrydb_query::{Distinct, Filter, ParseContext, Projection, QueryError, Sort};
+use quarrydb_query::{Distinct, Filter, ParseContext, PatternCount, Projection, QueryError, Sort};
 
 /// The stack of the threads that run these: half of what a worker has, and without optimising, frames are several times larger.
 const STACK_BYTES: usize = 1 << 20;
@@ -183,6 +183,70 @@ fn many_and_large_regular_expressions_are_bounded() {
             );
         }
     });
+}
+
+#[test]
+fn compiling_a_regular_expression_is_bounded_before_its_size_is_known() {
+    on_a_small_stack(|| {
+        // Each of these took seconds: classes are taken apart before anything is measured.
+        for pattern in [
+            r"[b-\\x{10ffff}]".repeat(2_000),
+            "[b-\u{10ffff}]|".repeat(3_000),
+            r"[\\1-\\o{4177777}]".repeat(1_500),
+            r"\\pL|".repeat(7_000),
+            r"[\\PN]".repeat(6_000),
+        ] {
+            let asked = filter(&format!(r#"{{"s": {{"$regex": "{pattern}", "$options": "i"}}}}"#));
+            let error = asked.unwrap_err();
+            assert_eq!((error.code(), error.place()), (51091, "filter.s.$regex"), "{error:?}");
+            assert!(error.message().contains("Unicode"), "{error:?}");
+        }
+        // What people write is far from it.
+        for pattern in [
+            r"^[\\p{L}\\p{N}._-]+@[\\p{L}\\p{N}.-]+$",
+            "[a-z\u{a1}-\u{ffff}0-9]+(?:-[a-z\u{a1}-\u{ffff}0-9]+)*",
+            r"[^\\x00-\\x7f]{1,20}[\\x{80}-\\x{10ffff}]?",
+        ] {
+            filter(&format!(r#"{{"s": {{"$regex": "{pattern}", "$options": "i"}}}}"#)).unwrap();
+        }
+        // All of a filter together too.
+        let many: Vec<String> = (0..200)
+            .map(|i| {
+                format!(r#"{{"$regularExpression": {{"pattern": "[{}]{i}", "options": "i"}}}}"#, r"\\pL".repeat(300))
+            })
+            .collect();
+        let error = filter(&format!(r#"{{"s": {{"$in": [{}]}}}}"#, many.join(","))).unwrap_err();
+        assert!(error.code() == 51091 && error.message().contains("all of one query"), "{error:?}");
+    });
+}
+
+#[test]
+fn compiling_many_regular_expressions_can_be_stopped() {
+    let many: Vec<String> = (0..1000)
+        .map(|i| format!(r#"{{"$regularExpression": {{"pattern": "[a-z]{{20}}{i}", "options": ""}}}}"#))
+        .collect();
+    let bodies = [
+        format!(r#"{{"s": {{"$in": [{}]}}}}"#, many.join(",")),
+        format!(
+            r#"{{"$expr": {{"$or": [{}]}}}}"#,
+            many.iter()
+                .map(|p| format!(r#"{{"$regexMatch": {{"input": "$s", "regex": {p}}}}}"#))
+                .collect::<Vec<_>>()
+                .join(",")
+        ),
+    ];
+    for body in bodies {
+        let asked = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counting = std::rc::Rc::clone(&asked);
+        let patterns = PatternCount::open_until(move || {
+            counting.set(counting.get() + 1);
+            counting.get() < 100
+        });
+        let error = filter(&body).unwrap_err();
+        assert_eq!((error.code(), asked.get()), (50, 100), "{error:?}");
+        drop(patterns);
+        filter(&body).unwrap();
+    }
 }
 
 #[test]

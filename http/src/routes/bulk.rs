@@ -8,7 +8,7 @@
 use axum::response::Response;
 use quarrydb::{Collection, Database, DeleteRequest, InsertBatch, Pending, UpdateRequest, WriteOptions};
 use quarrydb_jsonb::{JsonbBuf, JsonbRef};
-use quarrydb_query::{PatternCount, Update};
+use quarrydb_query::Update;
 
 use super::bulk_body::{self, Faults};
 use super::write::parse_update;
@@ -77,6 +77,8 @@ fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -
     let fields = call.fields(body, &TAKEN)?;
     let variables = fields.object("let")?;
     let collection = call.collection(&fields)?;
+    // All regular expressions count together, as those of one filter do.
+    let together = fields.patterns()?;
     let steps = match apart {
         Some((operations, faults)) => parse_all(operations.iter().map(JsonbBuf::view), faults, variables, &collection)?,
         None => {
@@ -87,6 +89,7 @@ fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -
             parse_all(operations.iter(), Faults::new(), variables, &collection)?
         }
     };
+    drop(together);
     if steps.is_empty() {
         return Err(ApiError::bad("InvalidLength", 16, "operations must hold at least one operation").at("operations"));
     }
@@ -94,14 +97,13 @@ fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -
     Ok(Planned { steps, ordered, options, collection })
 }
 
-/// All operations; their regular expressions count together, as those of one filter do.
+/// All operations.
 fn parse_all<'a>(
     operations: impl Iterator<Item = JsonbRef<'a>>,
     mut faults: Faults,
     variables: Option<JsonbRef<'_>>,
     collection: &Collection,
 ) -> Result<Vec<Step>> {
-    let _together = PatternCount::open();
     operations
         .enumerate()
         .map(|(index, operation)| match faults.remove(&index) {

@@ -6,7 +6,7 @@ use quarrydb::{Collection, Explained, FindRequest};
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::{Distinct, Update};
 
-use super::write::parse_update;
+use super::write::update_of;
 use super::{Call, blocking, context, filter, projection, sort};
 use crate::answer;
 use crate::error::{ApiError, Result};
@@ -83,7 +83,7 @@ fn request(
     fields.check_hint(collection)?;
     // What an operation would refuse is refused here too.
     if taken.contains(&"update") {
-        parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?;
+        update_of(&fields)?;
     } else if taken.contains(&"replacement") {
         Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?;
     } else if taken.contains(&"key") {

@@ -371,6 +371,7 @@ pub(crate) fn filter(fields: &Fields<'_>) -> Result<Filter> {
 /// # Errors
 /// 400 with the place in it.
 pub(crate) fn filter_with(fields: &Fields<'_>, variables: Option<JsonbRef<'_>>) -> Result<Filter> {
+    let _patterns = fields.patterns()?;
     match fields.object("filter")? {
         Some(value) => Ok(Filter::parse(value, &context("filter", variables))?),
         None => Ok(Filter::everything()),
@@ -386,6 +387,7 @@ pub(crate) fn projection(fields: &Fields<'_>) -> Result<Option<Projection>> {
     if value.as_object().is_some_and(|o| o.is_empty()) {
         return Ok(None);
     }
+    let _patterns = fields.patterns()?;
     Ok(Some(Projection::parse(value, &context("projection", fields.object("let")?))?))
 }
 

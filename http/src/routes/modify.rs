@@ -6,7 +6,7 @@ use quarrydb::{Collection, DeleteRequest, Document, Modified, UpdateRequest, Wri
 use quarrydb_jsonb::Builder;
 use quarrydb_query::{Filter, Projection, Update};
 
-use super::write::parse_update;
+use super::write::update_of;
 use super::{Call, blocking, context, filter, is_quick, projection, sort};
 use crate::error::{ApiError, Result};
 use crate::fields::Fields;
@@ -36,7 +36,7 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let update = if replaces {
         Update::parse_replacement(fields.required("replacement")?, &context("replacement", None))?
     } else {
-        parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?
+        update_of(&fields)?
     };
     let mut request = UpdateRequest::one(filter(&fields)?, update);
     request.upsert = fields.bool("upsert", false)?;

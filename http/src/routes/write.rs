@@ -10,6 +10,7 @@ use quarrydb_query::Update;
 use super::{Call, blocking, context, filter, is_quick, sort};
 use crate::answer;
 use crate::error::Result;
+use crate::fields::Fields;
 use crate::operation::Operation;
 
 const UPDATE_ONE: [&str; 8] = ["filter", "update", "upsert", "arrayFilters", "hint", "let", "sort", "writeConcern"];
@@ -23,7 +24,7 @@ pub(crate) async fn update(call: &Call, body: &[u8]) -> Result<Response> {
     let mut taken = UPDATE_ONE.to_vec();
     taken.retain(|&name| !many || name != "sort");
     let fields = call.fields(body.view(), &taken)?;
-    let update = parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)?;
+    let update = update_of(&fields)?;
     let mut request = UpdateRequest::one(filter(&fields)?, update);
     request.many = many;
     request.upsert = fields.bool("upsert", false)?;
@@ -58,6 +59,12 @@ pub(crate) async fn delete(call: &Call, body: &[u8]) -> Result<Response> {
     answer::count("deletedCount", deleted, &mut out);
     out.push(b'}');
     Ok(call.answer(StatusCode::OK, out))
+}
+
+/// The update that a body has.
+pub(crate) fn update_of(fields: &Fields<'_>) -> Result<Update> {
+    let _patterns = fields.patterns()?;
+    parse_update(fields.required("update")?, fields.array("arrayFilters")?, fields.object("let")?)
 }
 
 /// The update that a body's field is.

@@ -13,6 +13,7 @@ mod connections;
 mod crash;
 mod documents;
 mod express;
+mod hostile;
 mod import;
 mod indexes;
 mod limits;

@@ -64,10 +64,27 @@ fn each_mistake_in_a_body_names_its_place() {
         let answer = server.post(&format!("/v1/db/d/c/{operation}"), body).expect(400);
         assert_eq!(answer["place"], place, "{operation} {body}: {answer}");
     }
-    // What goes wrong on a document has none.
-    server.post("/v1/db/d/c/insertOne", r#"{"document": {"_id": 1, "a": "x"}}"#).expect(201);
-    let answer = server.post("/v1/db/d/c/updateOne", r#"{"update": {"$inc": {"a": 1}}}"#).json();
-    assert!(answer["code"] == 14 && answer.get("place").is_none(), "{answer}");
+    // What goes wrong on a document: the operator that could not be applied; an expression has none.
+    server.post("/v1/db/d/c/insertOne", r#"{"document": {"_id": 1, "a": "x", "v": [{"x": 1}]}}"#).expect(201);
+    for (update, code, place) in [
+        (r#"{"$inc": {"a": 1}}"#, 14, "update.$inc.a"),
+        (r#"{"$set": {"b": 1, "a.b": 1}}"#, 28, "update.$set.a.b"),
+        (r#"{"$set": {"b": 1}, "$push": {"a": 1}}"#, 2, "update.$push.a"),
+        (r#"{"$rename": {"v.x": "y"}}"#, 28, "update.$rename.v.x"),
+        (r#"{"$rename": {"v.0.x": "y"}}"#, 2, "update.$rename.v.0.x"),
+        (r#"{"$set": {"v.$.x": 1}}"#, 2, "update.$set.v.$.x"),
+        (r#"{"$set": {"a.$[].x": 1}}"#, 2, "update.$set.a.$[].x"),
+        (r#"{"$set": {"w.$[].x": 1}}"#, 2, "update.$set.w.$[].x"),
+        (r#"{"$set": {"v.9999999": 1}}"#, 34, "update.$set.v.9999999"),
+    ] {
+        let answer = server.post("/v1/db/d/c/updateOne", &format!(r#"{{"update": {update}}}"#)).json();
+        assert!(answer["code"] == code && answer["place"] == place, "{update}: {answer}");
+    }
+    let answer = server.post(
+        "/v1/db/d/c/updateOne",
+        r#"{"update": [{"$set": {"b": {"$divide": ["$_id", {"$subtract": ["$_id", 1]}]}}}]}"#,
+    );
+    assert!(answer.json().get("place").is_none(), "{}", answer.text());
 }
 
 #[test]

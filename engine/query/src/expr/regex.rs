@@ -54,7 +54,8 @@ pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &P
         };
         let wanted = wanted(name, &Datum::from(pattern.view()), &options).map_err(|e| e.at(place))?;
         if let Some((text, options)) = wanted {
-            let pattern = compile(&text, &options, PatternCount::next()).map_err(|e| e.at(place))?;
+            let pattern =
+                PatternCount::next().and_then(|nth| compile(&text, &options, nth)).map_err(|e| e.at(place))?;
             call.compiled = Some(Box::new(pattern));
         }
     }

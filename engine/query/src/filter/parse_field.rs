@@ -13,6 +13,7 @@ use super::pattern::Pattern;
 use super::type_set::TypeSet;
 use crate::error::shown;
 use crate::number::whole_i64;
+use crate::pattern_count::PatternCount;
 use crate::{Place, QueryError};
 use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
 
@@ -66,7 +67,7 @@ impl Parser<'_> {
     }
 
     pub(crate) fn pattern(&mut self, pattern: &str, options: &str, place: &Place<'_>) -> Result<Pattern, QueryError> {
-        Pattern::compile(pattern, options, crate::pattern_count::PatternCount::next()).map_err(|e| e.at(place))
+        PatternCount::next().and_then(|nth| Pattern::compile(pattern, options, nth)).map_err(|e| e.at(place))
     }
 
     /// An object of operators, each a condition of its own.

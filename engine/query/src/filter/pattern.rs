@@ -6,8 +6,10 @@
 use super::pattern_syntax::translate;
 use crate::QueryError;
 use crate::limits::{
-    PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_PROGRAM_BYTES_MAX, PATTERN_PROGRAM_BYTES_MIN, PATTERNS_MAX,
+    PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_PROGRAM_BYTES_MAX, PATTERN_PROGRAM_BYTES_MIN, PATTERN_WORK_MAX,
+    PATTERNS_MAX,
 };
+use crate::pattern_count::PatternCount;
 use quarrydb_jsonb::{JsonbRef, Value};
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -38,8 +40,14 @@ impl Pattern {
             return Err(QueryError::location(51108, format!("invalid flag in regex options: {unknown}")));
         }
         let has = |flag| options.contains(flag);
-        let translated = translate(text, has('m'), has('x'))
-            .map_err(|message| QueryError::location(51091, format!("Regular expression is invalid: {message}")))?;
+        let refuse = |message: &str| QueryError::location(51091, format!("Regular expression is invalid: {message}"));
+        let (translated, work) = translate(text, has('m'), has('x')).map_err(|message| refuse(&message))?;
+        if work > PATTERN_WORK_MAX {
+            return Err(refuse("it names too many Unicode properties, or ranges that are too wide"));
+        }
+        if !PatternCount::spend(work) {
+            return Err(refuse("all of one query name too many Unicode properties, or ranges that are too wide"));
+        }
         let room = (PATTERN_PROGRAM_BYTES_MAX * 8 / (nth + 7)).max(PATTERN_PROGRAM_BYTES_MIN);
         let regex = RegexBuilder::new(&translated)
             .case_insensitive(has('i'))

@@ -5,6 +5,22 @@ use super::pattern_syntax::{DIGIT, HORIZONTAL, SPACE, Translator, VERTICAL, WORD
 /// Escapes that stand for a set of characters.
 const SET_ESCAPES: [char; 12] = ['d', 'D', 'w', 'W', 's', 'S', 'h', 'H', 'v', 'V', 'p', 'P'];
 
+/// At most how many characters a range has, by what stands behind its hyphen.
+fn range_work(rest: &str) -> u64 {
+    let mut chars = rest.chars();
+    match (chars.next(), chars.next()) {
+        (Some('\\'), Some('x')) => match chars.as_str().strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            Some((digits, _)) => u64::from_str_radix(digits, 16).unwrap_or(u64::from(u32::from(char::MAX))),
+            None => 0x100,
+        },
+        (Some('\\'), Some('o')) => u64::from(u32::from(char::MAX)),
+        // An escape that is left stands for an ASCII character, or for one of three octal digits.
+        (Some('\\'), _) => 0x200,
+        (Some(end), _) => u64::from(u32::from(end)),
+        (None, _) => 0,
+    }
+}
+
 impl Translator<'_> {
     /// A class, from behind its opening bracket.
     pub(super) fn class(&mut self) -> Result<(), String> {
@@ -38,7 +54,11 @@ impl Translator<'_> {
             let rest = self.rest();
             rest.starts_with("[:") || (rest.starts_with('\\') && rest[1..].starts_with(SET_ESCAPES))
         };
-        self.out.push_str(if first || last || after_set || before_set { r"\-" } else { "-" });
+        let is_range = !(first || last || after_set || before_set);
+        if is_range {
+            self.work += range_work(self.rest());
+        }
+        self.out.push_str(if is_range { "-" } else { r"\-" });
     }
 
     /// `[:alpha:]` in a class.

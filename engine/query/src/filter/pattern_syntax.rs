@@ -12,6 +12,9 @@ use std::str::CharIndices;
 /// Groups inside groups; the library has its own limit, this one bounds the stack of flags.
 const GROUPS_DEEP_MAX: usize = 250;
 
+/// The work of a Unicode property: as long as a range of so many characters takes.
+const PROPERTY_WORK: u64 = 40_000;
+
 pub(super) const DIGIT: &str = "0-9";
 pub(super) const WORD: &str = "0-9A-Za-z_";
 pub(super) const SPACE: &str = r"\t\n\x0B\f\r\x20";
@@ -34,13 +37,15 @@ pub(super) struct Translator<'p> {
     groups: Vec<Flags>,
     /// Whether something stands before that a repetition can repeat, and whether it is itself a repetition.
     after_repetition: bool,
+    /// What the library will do before it knows the size of the whole: characters of classes.
+    pub(super) work: u64,
 }
 
-/// Translates a pattern.
+/// Translates a pattern; gives what compiling it will take too, as `limits::PATTERN_WORK_MAX` counts.
 ///
 /// # Errors
 /// What it needs and cannot have, in words.
-pub(crate) fn translate(pattern: &str, multi_line: bool, extended: bool) -> Result<String, String> {
+pub(crate) fn translate(pattern: &str, multi_line: bool, extended: bool) -> Result<(String, u64), String> {
     let mut translator = Translator {
         pattern,
         chars: pattern.char_indices().peekable(),
@@ -48,13 +53,14 @@ pub(crate) fn translate(pattern: &str, multi_line: bool, extended: bool) -> Resu
         flags: Flags { multi_line, extended },
         groups: Vec::new(),
         after_repetition: false,
+        work: 0,
     };
     if let Some(verb) = pattern.strip_prefix("(*") {
         let verb = verb.split(')').next().unwrap_or_default();
         return Err(unsupported(&format!("the verb (*{verb})")));
     }
     translator.run()?;
-    Ok(translator.out)
+    Ok((translator.out, translator.work))
 }
 
 fn unsupported(what: &str) -> String {
@@ -358,6 +364,7 @@ impl<'p> Translator<'p> {
         }
         // Letters with a case: another name for `LC`.
         let name = if name == "L&" { "LC" } else { name };
+        self.work += PROPERTY_WORK;
         let letter = if (c == 'P') ^ inverted { 'P' } else { 'p' };
         self.out.push_str(&format!(r"\{letter}{{{name}}}"));
         Ok(())

@@ -53,7 +53,7 @@ const CASES: &[(&str, &str, bool)] = &[
 #[test]
 fn translated_patterns_match_as_in_perl() {
     for (pattern, text, expected) in CASES {
-        let Ok(translated) = translate(pattern, false, false) else {
+        let Ok((translated, _)) = translate(pattern, false, false) else {
             assert!(!expected, "{pattern} is refused");
             continue;
         };

@@ -149,11 +149,17 @@ impl<'c> Parser<'c> {
             return Err(QueryError::location(51270, message));
         };
         match first.name() {
-            "$slice" if object.len() == 1 => self.slice(path, first.value, value, place),
-            "$elemMatch" if object.len() == 1 => self.elem_match(path, value, first.value, place, depth),
-            "$meta" => Err(QueryError::unknown_operator(
-                "$meta is not supported: there is no text index, and rows have no scores",
-            )),
+            "$slice" if object.len() == 1 => {
+                self.slice(path, first.value, value, place).map_err(|e| e.at(&place.name("$slice")))
+            }
+            "$elemMatch" if object.len() == 1 => {
+                let here = place.name("$elemMatch");
+                self.elem_match(path, value, first.value, place, depth).map_err(|e| e.at(&here))
+            }
+            "$meta" => {
+                let message = "$meta is not supported: there is no text index, and rows have no scores";
+                Err(QueryError::unknown_operator(message).at(&place.name("$meta")))
+            }
             "$id" | "$ref" | "$db" => self.object(object, path, place, depth + 1),
             name if name.starts_with('$') => self.computed(path, value, place),
             _ => self.object(object, path, place, depth + 1),

@@ -5,7 +5,7 @@
 //! by the parts of a path. Next: `scalar.rs`, `arrays.rs` for the leaves.
 
 use super::arrays::{add_to_set, pop, pull_all, wrap};
-use super::ast::{ArrayFilter, ElementsNode, Leaf, Node, ObjectNode, Op, merge};
+use super::ast::{ArrayFilter, ElementsNode, Leaf, Node, ObjectNode, Op, Rename, first_leaf, merge, place_of};
 use super::parse::kind;
 use super::scalar::{self, Clock};
 use crate::limits::{ARRAY_PADDING_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_NESTING_MAX, WRITTEN_BYTES_MAX};
@@ -37,9 +37,9 @@ pub(super) struct Application<'a, 'o> {
 
 impl<'a> Application<'a, '_> {
     /// Writes the whole new document.
-    pub(super) fn run(&mut self, root: &Node, renames: &[(FieldPath, FieldPath)]) -> Result<(), QueryError> {
-        for (from, to) in renames {
-            self.check_rename(from, to)?;
+    pub(super) fn run(&mut self, root: &Node, renames: &[Rename]) -> Result<(), QueryError> {
+        for rename in renames {
+            self.check_rename(&rename.from, &rename.to).map_err(|e| e.at_written(&rename.place))?;
         }
         match (root, self.document.as_object()) {
             (Node::Object(node), Some(object)) => self.object(node, Some(object), 1),
@@ -67,7 +67,12 @@ impl<'a> Application<'a, '_> {
         if node.positional.is_none() {
             return Ok(Cow::Borrowed(node));
         }
-        node.resolved(self.position()?).map(Cow::Owned)
+        node.resolved(self.position_for(node)?).map(Cow::Owned)
+    }
+
+    /// The position for the `$` of a node.
+    fn position_for(&self, node: &ObjectNode) -> Result<usize, QueryError> {
+        self.position().map_err(|e| e.at_written(node.positional.as_ref().map_or("", |node| place_of(node))))
     }
 
     /// Whether a missing value is made at `node`.
@@ -81,7 +86,7 @@ impl<'a> Application<'a, '_> {
             }),
             Node::Object(object) => {
                 if object.positional.is_some() {
-                    self.position()?;
+                    self.position_for(object)?;
                 }
                 let mut any = false;
                 for node in object.children.iter().map(|c| &c.node).chain(&object.positional) {
@@ -94,7 +99,7 @@ impl<'a> Application<'a, '_> {
                     "the path '{}' must exist in the document in order to apply array updates",
                     before_elements(node)
                 );
-                Err(QueryError::bad_value(message))
+                Err(QueryError::bad_value(message).at_written(place_of(node)))
             }
         }
     }
@@ -141,9 +146,9 @@ impl<'a> Application<'a, '_> {
 
     /// Writes what becomes of a value inside `depth` containers.
     fn existing(&mut self, node: &Node, name: &str, current: JsonbRef<'a>, depth: usize) -> Result<(), QueryError> {
-        if let Node::Object(ObjectNode { positional: Some(_), .. }) = node {
+        if let Node::Object(object @ ObjectNode { positional: Some(_), .. }) = node {
             // Without a match the update is refused for that, whatever stands here.
-            self.position()?;
+            self.position_for(object)?;
         }
         match node {
             Node::Leaf(leaf) => self.leaf(leaf, Some(current), depth),
@@ -163,7 +168,7 @@ impl<'a> Application<'a, '_> {
                         "cannot apply array updates to the non-array element '{name}' of type {}",
                         kind(current)
                     );
-                    Err(QueryError::bad_value(message))
+                    Err(QueryError::bad_value(message).at_written(place_of(node)))
                 }
             },
         }
@@ -219,7 +224,7 @@ impl<'a> Application<'a, '_> {
                 let message = format!(
                     "the position {index} is more than {ARRAY_PADDING_MAX} beyond the end of the array '{name}'"
                 );
-                return Err(QueryError::new("CannotBackfillArray", 34, message));
+                return Err(QueryError::new("CannotBackfillArray", 34, message).at_written(place_of(&child.node)));
             }
             (len..index).for_each(|_| self.out.null());
             self.missing(&child.node, depth)?;
@@ -270,12 +275,12 @@ impl<'a> Application<'a, '_> {
 
     /// Writes what an operator makes of a value, as long as the document stays of a size that it may have.
     fn leaf(&mut self, leaf: &Leaf, current: Option<JsonbRef<'a>>, depth: usize) -> Result<(), QueryError> {
-        self.operate(leaf, current, depth)?;
+        self.operate(leaf, current, depth).map_err(|e| e.at_written(&leaf.place))?;
         if self.out.len() <= WRITTEN_BYTES_MAX {
             return Ok(());
         }
         let message = format!("the document would take more than {DOCUMENT_BYTES_MAX} bytes");
-        Err(QueryError::new("BSONObjectTooLarge", 10334, message))
+        Err(QueryError::new("BSONObjectTooLarge", 10334, message).at_written(&leaf.place))
     }
 
     fn operate(&mut self, leaf: &Leaf, current: Option<JsonbRef<'a>>, depth: usize) -> Result<(), QueryError> {
@@ -319,17 +324,20 @@ impl<'a> Application<'a, '_> {
             let message = format!("the {which} field for $rename cannot be an array element: '{}'", path.as_str());
             Err(QueryError::bad_value(message))
         };
-        let mut here = self.document;
+        let (mut here, mut through_array) = (self.document, false);
         for part in from.parts() {
             match here.kind() {
                 Kind::Object => match here.get(part.name()) {
                     Some(next) => here = next,
                     None => return Ok(()),
                 },
-                Kind::Array => match part.index().and_then(|i| here.as_array()?.get(i)) {
-                    Some(_) => return refuse("source", from),
-                    None => return Ok(()),
-                },
+                Kind::Array if part.index().is_some() => {
+                    match part.index().and_then(|i| here.as_array()?.get(i)) {
+                        // What comes behind it may still lead nowhere.
+                        Some(next) => (here, through_array) = (next, true),
+                        None => return Ok(()),
+                    }
+                }
                 _ => {
                     let message = format!(
                         "cannot use the part '{}' of '{}' to traverse a value of type {}",
@@ -340,6 +348,9 @@ impl<'a> Application<'a, '_> {
                     return Err(QueryError::new("PathNotViable", 28, message));
                 }
             }
+        }
+        if through_array {
+            return refuse("source", from);
         }
         let mut here = self.document;
         for part in to.parts() {
@@ -375,9 +386,10 @@ fn check_depth(depth: usize) -> Result<(), QueryError> {
 }
 
 fn not_viable(node: &ObjectNode, name: &str, current: JsonbRef<'_>) -> QueryError {
-    let part = node.children.iter().find(|c| c.index.is_none()).or(node.children.first()).map_or("$", |c| &c.name);
+    let part = node.children.iter().find(|c| c.index.is_none()).or(node.children.first()).map_or("$", |c| &*c.name);
     let message = format!("cannot create field '{part}' in the element '{name}' of type {}", kind(current));
-    QueryError::new("PathNotViable", 28, message)
+    let child = node.children.iter().find(|c| *c.name == *part).map(|c| &c.node).or(node.positional.as_ref());
+    QueryError::new("PathNotViable", 28, message).at_written(child.map_or("", |node| place_of(node)))
 }
 
 fn not_an_array(leaf: &Leaf, current: JsonbRef<'_>) -> QueryError {
@@ -389,20 +401,7 @@ fn not_an_array(leaf: &Leaf, current: JsonbRef<'_>) -> QueryError {
 }
 
 /// The part of some path below `node` that stands before its first `$[...]`.
-fn before_elements(node: &Node) -> String {
-    let mut node = node;
-    let path = loop {
-        match node {
-            Node::Leaf(leaf) => break &leaf.path,
-            Node::Object(o) => match o.children.first().map(|c| &c.node).or(o.positional.as_ref()) {
-                Some(next) => node = next,
-                None => return String::new(),
-            },
-            Node::Elements(e) => match e.by_identifier.first() {
-                Some((_, next)) => node = next,
-                None => return String::new(),
-            },
-        }
-    };
-    path.split_once(".$[").map_or(&**path, |(before, _)| before).to_owned()
+fn before_elements(node: &Node) -> &str {
+    let path = first_leaf(node).map_or("", |leaf| &leaf.path);
+    path.split_once(".$[").map_or(path, |(before, _)| before)
 }

@@ -46,9 +46,20 @@ pub(super) struct ElementsNode {
 pub(super) struct Leaf {
     /// The path as it was written, for messages.
     pub(super) path: Box<str>,
+    /// Where it stands in the body.
+    pub(super) place: Box<str>,
     pub(super) op: Op,
     /// The containers that the operand may put inside each other.
     pub(super) nesting: usize,
+}
+
+/// A `$rename`: looked at as a whole before anything is written.
+#[derive(Debug)]
+pub(super) struct Rename {
+    pub(super) from: FieldPath,
+    pub(super) to: FieldPath,
+    /// Where it stands in the body.
+    pub(super) place: Box<str>,
 }
 
 #[derive(Debug)]
@@ -145,7 +156,7 @@ pub(super) fn merge(a: &Node, b: &Node) -> Result<Node, QueryError> {
             }
             Ok(Node::Elements(merged))
         }
-        _ => Err(conflict(path_of(b), path_of(a))),
+        _ => Err(conflict(path_of(b), path_of(a)).at_written(place_of(b))),
     }
 }
 
@@ -167,17 +178,24 @@ fn merge_objects(a: &ObjectNode, b: &ObjectNode) -> Result<ObjectNode, QueryErro
 
 /// A path of some operator in a node, for messages.
 fn path_of(node: &Node) -> &str {
+    first_leaf(node).map_or("", |leaf| &leaf.path)
+}
+
+/// Where some operator of a node stands in the body.
+pub(super) fn place_of(node: &Node) -> &str {
+    first_leaf(node).map_or("", |leaf| &leaf.place)
+}
+
+/// Some operator of a node.
+pub(super) fn first_leaf(node: &Node) -> Option<&Leaf> {
     let mut node = node;
     loop {
         let next = match node {
-            Node::Leaf(leaf) => return &leaf.path,
+            Node::Leaf(leaf) => return Some(leaf),
             Node::Object(o) => o.children.first().map(|c| &c.node).or(o.positional.as_ref()),
             Node::Elements(e) => e.by_identifier.first().map(|(_, node)| node),
         };
-        match next {
-            Some(next) => node = next,
-            None => return "",
-        }
+        node = next?;
     }
 }
 

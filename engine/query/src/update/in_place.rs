@@ -33,7 +33,7 @@ pub(super) fn apply(
             return Ok(None);
         }
         let from = out.len();
-        scalar::write(leaf, Some(current), clock, &mut out)?;
+        scalar::write(leaf, Some(current), clock, &mut out).map_err(|e| e.at_written(&leaf.place))?;
         let (to, len) = (offset(current, old), out.len() - from);
         if len != current.as_bytes().len() {
             return Ok(None);

@@ -86,7 +86,7 @@ fn bit(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
             "xor" => BitOp::Xor,
             other => {
                 let message = format!("$bit knows \"and\", \"or\" and \"xor\", not '{other}'");
-                return Err(QueryError::failed_to_parse(message).at(&place.name(other)));
+                return Err(QueryError::bad_value(message).at(&place.name(other)));
             }
         };
         match Number::of(entry.value) {
@@ -98,7 +98,7 @@ fn bit(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Op, QueryError> {
         }
     }
     if ops.is_empty() {
-        return Err(QueryError::failed_to_parse("$bit needs one of \"and\", \"or\" and \"xor\""));
+        return Err(QueryError::bad_value("$bit needs one of \"and\", \"or\" and \"xor\""));
     }
     Ok(Op::Bit(ops))
 }
@@ -114,12 +114,17 @@ fn pop(operand: JsonbRef<'_>) -> Result<Op, QueryError> {
     }
 }
 
-fn list(values: JsonbRef<'_>, of: &str, place: &Place<'_>) -> Result<Vec<JsonbBuf>, QueryError> {
+fn list(
+    values: JsonbRef<'_>,
+    of: &str,
+    refuse: fn(String) -> QueryError,
+    place: &Place<'_>,
+) -> Result<Vec<JsonbBuf>, QueryError> {
     match values.as_array() {
         Some(values) => Ok(values.iter().map(JsonbRef::to_buf).collect()),
         None => {
             let message = format!("the $each of {of} must be an array, not {}", kind(values));
-            Err(QueryError::bad_value(message).at(&place.name("$each")))
+            Err(refuse(message).at(&place.name("$each")))
         }
     }
 }
@@ -133,7 +138,7 @@ fn push(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Push, QueryError> {
     for entry in modifiers {
         let here = place.name(entry.name());
         match entry.name() {
-            "$each" => push.each = list(entry.value, "$push", place)?,
+            "$each" => push.each = list(entry.value, "$push", QueryError::bad_value, place)?,
             "$position" => push.position = Some(integer(entry.value, "$position", &here)?),
             "$slice" => push.slice = Some(integer(entry.value, "$slice", &here)?),
             "$sort" => push.sort = Some(push_sort(entry.value, &here)?),
@@ -190,10 +195,11 @@ fn sort_fields(fields: ObjectRef<'_>, place: &Place<'_>) -> Result<Vec<(FieldPat
 fn add_to_set(operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Vec<JsonbBuf>, QueryError> {
     let each = operand.as_object().and_then(|o| o.iter().next()).filter(|first| first.name() == "$each");
     let Some(each) = each else { return Ok(vec![operand.to_buf()]) };
+    let parsed = list(each.value, "$addToSet", QueryError::type_mismatch, place);
     if operand.as_object().is_some_and(|o| o.len() > 1) {
-        return Err(QueryError::bad_value("found unexpected fields after $each in $addToSet"));
+        return parsed.and(Err(QueryError::bad_value("found unexpected fields after $each in $addToSet")));
     }
-    list(each.value, "$addToSet", place)
+    parsed
 }
 
 fn pull(operand: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<PullCondition, QueryError> {

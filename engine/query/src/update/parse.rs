@@ -4,7 +4,7 @@
 //! that can be refused without a document is refused here, with its place. Next: `operands.rs` for each operator's
 //! operand, `apply.rs` for the meaning.
 
-use super::ast::{ArrayFilter, Leaf, Node, Op};
+use super::ast::{ArrayFilter, Leaf, Node, Op, Rename};
 use super::draft::Draft;
 use super::operands;
 use super::path::{Step, UpdatePath};
@@ -41,7 +41,7 @@ pub(super) struct Parsed {
     /// over a copy of the document.
     pub(super) direct: Option<Vec<(FieldPath, Arc<Leaf>)>>,
     pub(super) array_filters: Vec<ArrayFilter>,
-    pub(super) renames: Vec<(FieldPath, FieldPath)>,
+    pub(super) renames: Vec<Rename>,
     pub(super) touches_id: bool,
 }
 
@@ -87,7 +87,7 @@ struct Reading<'p> {
     context: &'p ParseContext<'p>,
     draft: Draft,
     direct: Option<Vec<(FieldPath, Arc<Leaf>)>>,
-    renames: Vec<(FieldPath, FieldPath)>,
+    renames: Vec<Rename>,
     array_filters: &'p [ArrayFilter],
     used: Vec<bool>,
     touches_id: bool,
@@ -137,7 +137,7 @@ impl Reading<'_> {
         }
         self.touches_id |= path.touches_id();
         let nesting = op.nesting();
-        let leaf = Arc::new(Leaf { path: path.as_str().into(), op, nesting });
+        let leaf = Arc::new(Leaf { path: path.as_str().into(), place: place.to_string().into(), op, nesting });
         if leaf.op.is_direct() && path.is_fixed() && !path.touches_id() {
             if let Some(direct) = &mut self.direct {
                 direct.push((FieldPath::parse(path.as_str(), place)?, Arc::clone(&leaf)));
@@ -167,7 +167,8 @@ impl Reading<'_> {
             return Err(QueryError::bad_value(message).at(place));
         }
         let source = FieldPath::parse(a, place)?;
-        self.renames.push((source.clone(), FieldPath::parse(b, place)?));
+        let to_path = FieldPath::parse(b, place)?;
+        self.renames.push(Rename { from: source.clone(), to: to_path, place: place.to_string().into() });
         self.enter(from, Op::RenameFrom, place)?;
         self.enter(&to, Op::RenameTo(source), place)
     }

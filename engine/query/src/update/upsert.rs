@@ -30,7 +30,8 @@ fn build(filter: &Filter, wanted: impl Fn(&str) -> bool) -> Result<JsonbBuf, Que
     for (path, value) in filter.equality_fields()?.into_iter().filter(|(path, _)| wanted(path.as_str())) {
         let text = path.as_str();
         let path = UpdatePath::parse(text, &place)?;
-        let leaf = Leaf { path: text.into(), op: Op::Set(value.to_buf()), nesting: nesting(value) };
+        let leaf =
+            Leaf { path: text.into(), place: "filter".into(), op: Op::Set(value.to_buf()), nesting: nesting(value) };
         draft.enter(&path, Arc::new(leaf)).map_err(|e| e.at(&place))?;
     }
     let mut empty = Builder::new();

@@ -85,7 +85,7 @@ fn add_to_set_compares_whole_elements() {
         (r#"{"$addToSet": {"a": [1]}}"#, r#"{"_id": 1, "a": [1]}"#, r#"{"_id": 1, "a": [1, [1]]}"#),
         (r#"{"$addToSet": {"a": 1}}"#, r#"{"_id": 1}"#, r#"{"_id": 1, "a": [1]}"#),
         (r#"{"$addToSet": {"a": 1}}"#, r#"{"_id": 1, "a": 5}"#, "error 2"),
-        (r#"{"$addToSet": {"a": {"$each": 1}}}"#, r#"{"_id": 1}"#, "error 2"),
+        (r#"{"$addToSet": {"a": {"$each": 1}}}"#, r#"{"_id": 1}"#, "error 14"),
         (r#"{"$addToSet": {"a": {"$each": [1], "$x": 1}}}"#, r#"{"_id": 1}"#, "error 2"),
         (
             r#"{"$addToSet": {"a": {"$each": [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,1.0,5]}}}"#,
