@@ -31,6 +31,22 @@ fn write(entries: &[(Vec<u8>, u32)], rows: u32) -> Vec<u8> {
     writer.finish(rows).unwrap()
 }
 
+/// The same by several writers, where a key that comes again is not told again.
+fn write_in_parts(entries: &[(Vec<u8>, u32)], rows: u32, blocks: usize) -> Vec<u8> {
+    let mut all = SortedWriter::new();
+    for part in entries.chunks(blocks * SortedWriter::WHOLE) {
+        let mut writer = SortedWriter::new();
+        for (at, (key, row)) in part.iter().enumerate() {
+            match at.checked_sub(1).and_then(|before| part.get(before)) {
+                Some((before, _)) if before == key => writer.push_again(RowId::at(*row)).unwrap(),
+                _ => writer.push(key, RowId::at(*row)).unwrap(),
+            }
+        }
+        all.append(writer).unwrap();
+    }
+    all.finish(rows).unwrap()
+}
+
 fn bound(kind: u8, key: &[u8]) -> Bound<&[u8]> {
     match kind % 3 {
         0 => Bound::Included(key),
@@ -59,6 +75,9 @@ proptest! {
     fn runs_are_sorted_vectors(model in entries(700), low in key(), high in key(), kinds in any::<(u8, u8)>()) {
         let part = write(&model, ROWS);
         compare(&part, &model);
+        for blocks in [1, 3, 100] {
+            prop_assert_eq!(&write_in_parts(&model, ROWS, blocks), &part);
+        }
         let run = SortedRun::open(&part).unwrap();
         let (from, to) = (bound(kinds.0, &low), bound(kinds.1, &high));
         let inside = |key: &[u8]| {

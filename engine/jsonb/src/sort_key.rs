@@ -38,6 +38,33 @@ pub fn sort_key(v: JsonbRef<'_>, out: &mut Vec<u8>) {
     write_rest(v, out, 0);
 }
 
+/// Appends the key of a value that lies in no document.
+pub fn sort_key_of(value: &Value<'_>, out: &mut Vec<u8>) {
+    let (kind, number) = match *value {
+        Value::Array(array) => return sort_key(array.as_value(), out),
+        Value::Object(object) => return sort_key(object.as_value(), out),
+        Value::Int32(v) => (Kind::Int32, Some(Number::Int(v.into()))),
+        Value::Int64(v) => (Kind::Int64, Some(Number::Int(v))),
+        Value::Double(v) => (Kind::Double, Some(Number::Double(v))),
+        Value::Decimal128(v) => (Kind::Decimal128, Some(Number::Decimal(v))),
+        Value::Null => (Kind::Null, None),
+        Value::Bool(_) => (Kind::Bool, None),
+        Value::String(_) => (Kind::String, None),
+        Value::Binary { .. } => (Kind::Binary, None),
+        Value::ObjectId(_) => (Kind::ObjectId, None),
+        Value::Date(_) => (Kind::Date, None),
+        Value::Regex { .. } => (Kind::Regex, None),
+        Value::Timestamp { .. } => (Kind::Timestamp, None),
+        Value::MinKey => (Kind::MinKey, None),
+        Value::MaxKey => (Kind::MaxKey, None),
+    };
+    out.push(type_rank(kind));
+    match number {
+        Some(number) => write_number(number.ordered(), out),
+        None => write_plain(value, out, 0),
+    }
+}
+
 /// Appends the key of `v` for a descending order: every byte of the ascending one inverted.
 pub fn sort_key_descending(v: JsonbRef<'_>, out: &mut Vec<u8>) {
     let from = out.len();
@@ -55,6 +82,14 @@ fn write_rest(v: JsonbRef<'_>, out: &mut Vec<u8>, depth: usize) {
     }
     match v.value() {
         Value::Object(_) | Value::Array(_) if depth >= COMPARE_DEPTH_MAX => write_text(v.as_bytes(), out),
+        value => write_plain(&value, out, depth),
+    }
+}
+
+/// The same of a value that is no number.
+fn write_plain(value: &Value<'_>, out: &mut Vec<u8>, depth: usize) {
+    match *value {
+        Value::String(text) => write_text(text.as_bytes(), out),
         Value::Object(object) => {
             for field in object {
                 out.push(type_rank(field.value.kind()));

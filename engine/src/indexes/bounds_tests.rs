@@ -11,7 +11,7 @@ use quarrydb_query::{Filter, ParseContext};
 use super::*;
 use crate::ids::{CollectionId, IndexId, SegmentId, Seq};
 use crate::indexes::entries::Entries;
-use crate::indexes::file::{SegmentIndex, encode, index_file_name};
+use crate::indexes::file::{SegmentIndex, header, index_file_name};
 use crate::indexes::keys::KeyMaker;
 use crate::indexes::source::IndexSource;
 use crate::indexes::state::Index;
@@ -182,7 +182,7 @@ fn sources(index: &Index, documents: &[JsonbBuf]) -> [IndexSource; 2] {
     }
     entries.sort();
     let run = entries.to_run(meta.rows).unwrap();
-    let bytes = encode(&meta, index.id, maker.facts, entries.len() as u64, &run);
+    let bytes = [header(&meta, index.id, maker.facts, entries.len() as u64, run.len()), run].concat();
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     storage.write_atomic(&index_file_name(meta.id, index.id), &bytes).unwrap();
     let file = IndexFileRef {

@@ -1,15 +1,19 @@
 //! Entries in the order of their keys: gathered row by row, sorted once, read as a run.
 //!
 //! Takes keys as bytes with their rows; gives them sorted, to a file's writer or to be searched where they lie. One arena
-//! holds all keys; what is sorted beside it carries the first bytes that differ.
+//! holds all keys; what is sorted beside it carries some bytes of each: the first that differ, then, of keys alike in
+//! them, the next.
+
+use std::ops::Range;
 
 use quarrydb_index::RowId;
 use quarrydb_index::sorted::SortedWriter;
 use rayon::prelude::*;
 
-use crate::error::{Error, ErrorKind, Result};
+use super::from_columns::refused;
+use crate::error::Result;
 
-/// One entry: where its key lies, the bytes of it behind what all have in common, its row.
+/// One entry: where its key lies, the bytes of it that are sorted by, its row.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     front: u128,
@@ -20,7 +24,80 @@ struct Item {
 
 /// From this many on more than one thread sorts.
 const PARALLEL_MIN: usize = 1 << 15;
-const FRONT_BYTES: usize = size_of::<u128>();
+/// Beginnings of keys, one behind the other, that are sorted on more than one thread.
+const LEVELS_MAX: usize = 8;
+/// Entries that one thread writes at a time.
+const TASK_ITEMS: usize = 1 << 16;
+/// Entries whose keys are fetched at a time.
+const AHEAD_ITEMS: usize = 32;
+const _: () = assert!(TASK_ITEMS.is_multiple_of(SortedWriter::WHOLE));
+/// Bytes of a key that are sorted by at a time.
+const FRONT_BYTES: u32 = size_of::<u128>() as u32;
+
+impl Item {
+    /// What orders entries whose first `depth` bytes are alike, as far as the bytes at hand go: of those alike in them too,
+    /// one that ends goes before one that goes on.
+    fn order(&self, depth: u32) -> (u128, u32, u32) {
+        (self.front, self.len.min(depth + FRONT_BYTES + 1), self.row)
+    }
+
+    fn goes_on(&self, depth: u32) -> bool {
+        self.len > depth + FRONT_BYTES
+    }
+}
+
+/// Takes the bytes from `depth` on to hand. This is where keys are read: one after the other and independently, so that
+/// the machine waits for several at once.
+fn fill(bytes: &[u8], items: &mut [Item], depth: u32) {
+    for item in items {
+        let end = item.start as usize + item.len as usize;
+        let rest = bytes.get((item.start as usize + depth as usize).min(end)..end).unwrap_or_default();
+        let mut front = [0; FRONT_BYTES as usize];
+        let held = rest.len().min(front.len());
+        front[..held].copy_from_slice(&rest[..held]);
+        item.front = u128::from_be_bytes(front);
+    }
+}
+
+/// Runs of entries that the bytes at hand leave open.
+fn open_runs(items: &[Item], depth: u32) -> Vec<Range<usize>> {
+    let (mut runs, mut from) = (Vec::new(), 0);
+    for run in items.chunk_by(|a, b| a.front == b.front && a.goes_on(depth) == b.goes_on(depth)) {
+        if run.len() > 1 && run[0].goes_on(depth) {
+            runs.push(from..from + run.len());
+        }
+        from += run.len();
+    }
+    runs
+}
+
+/// Sorts entries whose first `depth` bytes are alike.
+fn sort(bytes: &[u8], items: &mut [Item], depth: u32) {
+    let mut left = vec![(0..items.len(), depth)];
+    while let Some((range, depth)) = left.pop() {
+        let Some(items) = items.get_mut(range.clone()) else { continue };
+        fill(bytes, items, depth);
+        items.sort_unstable_by_key(|item| item.order(depth));
+        let open = open_runs(items, depth).into_iter();
+        left.extend(open.map(|run| (range.start + run.start..range.start + run.end, depth + FRONT_BYTES)));
+    }
+}
+
+fn sort_in_parallel(bytes: &[u8], items: &mut [Item], depth: u32, levels: usize) {
+    if items.len() < PARALLEL_MIN || levels == 0 {
+        return sort(bytes, items, depth);
+    }
+    items.par_chunks_mut(PARALLEL_MIN).for_each(|items| fill(bytes, items, depth));
+    items.par_sort_unstable_by_key(|item| item.order(depth));
+    let (mut open, mut rest, mut at) = (Vec::new(), &mut items[..], 0);
+    for run in open_runs(rest, depth) {
+        let (_, behind) = std::mem::take(&mut rest).split_at_mut(run.start - at);
+        let (own, behind) = behind.split_at_mut(run.len());
+        open.push(own);
+        (rest, at) = (behind, run.end);
+    }
+    open.into_par_iter().for_each(|run| sort_in_parallel(bytes, run, depth + FRONT_BYTES, levels - 1));
+}
 
 /// Entries of one index over rows of one part.
 #[derive(Debug, Default)]
@@ -29,10 +106,14 @@ pub(crate) struct Entries {
     items: Vec<Item>,
     /// Bytes that all keys begin with.
     common: usize,
-    longest: usize,
 }
 
 impl Entries {
+    /// None yet, with room for so many.
+    pub(crate) fn with_capacity(items: usize) -> Self {
+        Self { items: Vec::with_capacity(items), ..Self::default() }
+    }
+
     /// Adds an entry; rows come in order.
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], row: u32) {
@@ -45,7 +126,6 @@ impl Entries {
                 }
             }
         }
-        self.longest = self.longest.max(key.len());
         self.items.push(Item { front: 0, start: self.bytes.len() as u64, len: key.len() as u32, row });
         self.bytes.extend_from_slice(key);
     }
@@ -60,7 +140,6 @@ impl Entries {
             let alike = first.iter().zip(key).take_while(|(a, b)| a == b).count();
             self.common = self.common.min(other.common).min(alike);
         }
-        self.longest = self.longest.max(other.longest);
         let moved = self.bytes.len() as u64;
         self.bytes.extend_from_slice(&other.bytes);
         self.items.extend(other.items.iter().map(|item| Item { start: item.start + moved, ..*item }));
@@ -77,38 +156,8 @@ impl Entries {
 
     /// Puts them in the order of key and row.
     pub(crate) fn sort(&mut self) {
-        let Self { bytes, items, common, longest } = self;
-        for item in &mut *items {
-            let key = &bytes[item.start as usize..item.start as usize + item.len as usize];
-            let rest = &key[*common..];
-            let mut front = [0; FRONT_BYTES];
-            let held = rest.len().min(FRONT_BYTES);
-            front[..held].copy_from_slice(&rest[..held]);
-            item.front = u128::from_be_bytes(front);
-        }
-        if *longest - *common <= FRONT_BYTES {
-            // A key that ends where another goes on with zeros is the shorter one.
-            let order = |item: &Item| (item.front, item.len, item.row);
-            if items.len() < PARALLEL_MIN {
-                items.sort_unstable_by_key(order);
-            } else {
-                items.par_sort_unstable_by_key(order);
-            }
-            return;
-        }
-        let rest = |item: &Item| {
-            let end = item.start as usize + item.len as usize;
-            bytes.get((item.start as usize + *common + FRONT_BYTES).min(end)..end).unwrap_or_default()
-        };
-        let order = |a: &Item, b: &Item| {
-            let by_key = a.front.cmp(&b.front).then_with(|| rest(a).cmp(rest(b))).then(a.len.cmp(&b.len));
-            by_key.then(a.row.cmp(&b.row))
-        };
-        if items.len() < PARALLEL_MIN {
-            items.sort_unstable_by(order);
-        } else {
-            items.par_sort_unstable_by(order);
-        }
+        let Self { bytes, items, common } = self;
+        sort_in_parallel(bytes, items, *common as u32, LEVELS_MAX);
     }
 
     /// The part of a file that they are, once sorted, for a segment of `rows` rows.
@@ -116,8 +165,24 @@ impl Entries {
     /// # Errors
     /// `LimitExceeded` where they are more than a run can hold.
     pub(crate) fn to_run(&self, rows: u32) -> Result<Vec<u8>> {
+        let write = |items: &[Item]| {
+            let (mut writer, mut keys) = (SortedWriter::new(), Vec::new());
+            // Keys lie anywhere: several are fetched before the first of them is looked at.
+            for some in items.chunks(AHEAD_ITEMS) {
+                keys.clear();
+                some.iter().for_each(|item| keys.extend_from_slice(self.key_of(item)));
+                let mut rest = &keys[..];
+                for item in some {
+                    let (key, behind) = rest.split_at(item.len as usize);
+                    writer.push(key, RowId::at(item.row)).map_err(refused)?;
+                    rest = behind;
+                }
+            }
+            Ok(writer)
+        };
+        let parts = self.items.par_chunks(TASK_ITEMS).map(write).collect::<Result<Vec<_>>>()?;
         let mut writer = SortedWriter::new();
-        self.iter().try_for_each(|(key, row)| writer.push(key, RowId::at(row))).map_err(refused)?;
+        parts.into_iter().try_for_each(|part| writer.append(part)).map_err(refused)?;
         writer.finish(rows).map_err(refused)
     }
 
@@ -142,7 +207,6 @@ impl Entries {
             bytes: Vec::with_capacity(a.bytes.len() + b.bytes.len()),
             items: Vec::with_capacity(a.items.len() + b.items.len()),
             common: 0,
-            longest: 0,
         };
         let (mut left, mut right) = (a.iter().peekable(), b.iter().peekable());
         loop {
@@ -160,14 +224,6 @@ impl Entries {
     }
 }
 
-fn refused(error: quarrydb_index::Error) -> Error {
-    let kind = match error {
-        quarrydb_index::Error::TooLarge { .. } => ErrorKind::LimitExceeded,
-        _ => ErrorKind::Internal,
-    };
-    Error::new(kind, error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
@@ -180,13 +236,13 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             seed >> 33
         };
-        for longest in [1, 12, 40] {
+        for (longest, times) in [(1, 1), (12, 1), (40, 1), (90, 80)] {
             let mut plain: Vec<(Vec<u8>, u32)> = Vec::new();
             let (mut one, mut other) = (Entries::default(), Entries::default());
-            for row in 0..500 {
+            for row in 0..500 * times {
                 let mut key = b"common".to_vec();
-                key.extend((0..next() % longest).map(|_| (next() % 3) as u8));
-                if row < 300 { &mut one } else { &mut other }.push(&key, row);
+                key.extend((0..next() % longest).map(|at| if at % 19 == 5 { (next() % 3) as u8 } else { 0 }));
+                if row < 400 * times { &mut one } else { &mut other }.push(&key, row);
                 plain.push((key, row));
             }
             plain.sort();

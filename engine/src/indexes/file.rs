@@ -53,9 +53,9 @@ pub(crate) fn index_file_segment(name: &str) -> Option<SegmentId> {
     (index_file_name(segment, index) == name).then_some(segment)
 }
 
-/// The bytes of a file.
-pub(crate) fn encode(meta: &SegmentMeta, index: IndexId, facts: Facts, entries: u64, run: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER_BYTES + run.len());
+/// What stands before a run of so many bytes.
+pub(crate) fn header(meta: &SegmentMeta, index: IndexId, facts: Facts, entries: u64, run_bytes: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES);
     out.extend_from_slice(&MAGIC);
     out.put_u32(VERSION);
     out.put_u32(0);
@@ -68,9 +68,8 @@ pub(crate) fn encode(meta: &SegmentMeta, index: IndexId, facts: Facts, entries: 
     out.put_u32(bits.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
     out.put_u32(0);
     out.put_u64(entries);
-    out.put_u64(run.len() as u64);
+    out.put_u64(run_bytes as u64);
     assert!(out.len() == HEADER_BYTES, "the header takes what the format says");
-    out.extend_from_slice(run);
     out
 }
 

@@ -46,7 +46,7 @@ fn written() -> Vec<u8> {
     }
     entries.sort();
     let run = entries.to_run(meta().rows).unwrap();
-    encode(&meta(), IndexId::from_raw(3), maker.facts, entries.len() as u64, &run)
+    [header(&meta(), IndexId::from_raw(3), maker.facts, entries.len() as u64, run.len()), run].concat()
 }
 
 fn opened(bytes: &[u8], crc: u32) -> SegmentIndex {

@@ -5,7 +5,7 @@
 //! the same element together, fields through two are refused (MongoDB's rules). Long values are cut, with a hash in the
 //! place of the rest, so equality holds on and order does not: the facts say so.
 
-use quarrydb_jsonb::{ArrayRef, JsonbRef, Kind, ObjectRef, sort_key};
+use quarrydb_jsonb::{ArrayRef, JsonbRef, Kind, ObjectRef, Value, sort_key, sort_key_of};
 use quarrydb_query::path_walk::Part;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -225,6 +225,18 @@ impl KeyMaker {
 pub(super) fn put_value(value: JsonbRef<'_>, out: &mut Vec<u8>) -> bool {
     let from = out.len();
     sort_key(value, out);
+    cut(from, out)
+}
+
+/// The same of a value that lies in no document.
+pub(super) fn put_scalar(value: &Value<'_>, out: &mut Vec<u8>) -> bool {
+    let from = out.len();
+    sort_key_of(value, out);
+    cut(from, out)
+}
+
+#[inline]
+fn cut(from: usize, out: &mut Vec<u8>) -> bool {
     if out.len() - from <= PART_BYTES_MAX {
         return false;
     }

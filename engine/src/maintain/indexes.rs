@@ -13,30 +13,25 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quarrydb_jsonb::JsonbRef;
-use rayon::prelude::*;
 
 use crate::catalog::CollectionState;
 use crate::core::{Core, closing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{RowId, Seq};
-use crate::indexes::entries::Entries;
-use crate::indexes::file::{SegmentIndex, encode, index_file_name};
-use crate::indexes::keys::{Facts, KeyMaker};
+use crate::indexes::file::{SegmentIndex, index_file_name};
+use crate::indexes::keys::KeyMaker;
 use crate::indexes::{Index, IndexSource, IndexState};
-use crate::io::{Storage, TEMPORARY_SUFFIX};
-use crate::manifest::IndexFileRef;
 use crate::mvcc::version::{Address, Sealed, Version};
 use crate::options::Deadline;
 use crate::segment::BlockBuf;
 use crate::txn::define;
 use crate::txn::unique::{Uniqueness, duplicate};
 
+use super::index_files;
 use super::seal::save;
 
 /// Rows of the segments that are read between two saves of the manifest.
 const BATCH_ROWS: u32 = 1 << 20;
-/// Blocks whose entries one thread makes at a time.
-const TASK_BLOCKS: u32 = 256;
 /// Pairs of documents with one key that are remembered while others write; more than that do not go away.
 const SUSPECTS_MAX: usize = 1000;
 /// How often what came meanwhile is looked at without the order, before it is with it.
@@ -138,7 +133,7 @@ pub(crate) fn make_for_new<'s>(
     if wanted.is_empty() {
         return Ok(());
     }
-    for ((sealed, _), files) in wanted.iter().zip(make(core, &wanted)?) {
+    for ((sealed, _), files) in wanted.iter().zip(index_files::make(core, &wanted)?) {
         sealed.indexes.attach(&files);
     }
     Ok(())
@@ -173,7 +168,7 @@ fn build(core: &Core, collection: &Arc<CollectionState>, indexes: &[Arc<Index>])
             first || rows <= BATCH_ROWS
         });
         let batch: Vec<_> = batch.collect();
-        let made = make(core, &batch)?;
+        let made = index_files::make(core, &batch)?;
         name(core, collection, &batch, made)?;
     }
 }
@@ -227,90 +222,6 @@ fn name(
     })?;
     wanted.iter().for_each(|(sealed, files)| sealed.indexes.attach(files));
     Ok(())
-}
-
-/// Writes the files of some indexes over some segments, each under its name and durable.
-fn make(core: &Core, wanted: &[(Arc<Sealed>, Vec<Arc<Index>>)]) -> Result<Vec<Vec<Arc<SegmentIndex>>>> {
-    let made = wanted.par_iter().map(|(sealed, indexes)| {
-        let entries = entries_of(core, sealed, indexes)?;
-        let file = |(index, (entries, facts)): (&Arc<Index>, (Entries, Facts))| {
-            let mut entries = entries;
-            entries.sort();
-            let meta = sealed.segment.meta();
-            let bytes = encode(meta, index.id, facts, entries.len() as u64, &entries.to_run(meta.rows)?);
-            drop(entries);
-            let name = index_file_name(meta.id, index.id);
-            write_temporary(&*core.storage, &name, &bytes)?;
-            let (len, crc) = (bytes.len() as u64, crc32c::crc32c(&bytes));
-            Ok((name, len, crc))
-        };
-        let counts: Vec<u64> = entries.iter().map(|(entries, _)| entries.len() as u64).collect();
-        let files = indexes.par_iter().zip(entries).map(file).collect::<Result<Vec<_>>>()?;
-        Ok(files.into_iter().zip(counts).collect::<Vec<_>>())
-    });
-    let made = made.collect::<Result<Vec<_>>>()?;
-    let mut all = Vec::with_capacity(made.len());
-    for ((sealed, indexes), files) in wanted.iter().zip(made) {
-        let mut own = Vec::with_capacity(files.len());
-        for (index, ((name, len, crc), entries)) in indexes.iter().zip(files) {
-            core.storage.rename(&format!("{name}{TEMPORARY_SUFFIX}"), &name)?;
-            let file = IndexFileRef { index: index.id, crc, len, entries };
-            own.push(Arc::new(SegmentIndex::new(Arc::clone(&core.storage), sealed.segment.meta(), file)));
-        }
-        all.push(own);
-    }
-    // One for all of them: none is named before.
-    core.storage.sync_dir()?;
-    // Mapped from here on: the name may go while it is read.
-    all.iter().flatten().try_for_each(|own| own.facts().map(|_| ()))?;
-    Ok(all)
-}
-
-fn write_temporary(storage: &dyn Storage, name: &str, bytes: &[u8]) -> Result<()> {
-    let temporary = format!("{name}{TEMPORARY_SUFFIX}");
-    if storage.exists(&temporary)? {
-        storage.remove(&temporary)?;
-    }
-    let file = storage.create(&temporary, 0)?;
-    let written = file.write_at(0, bytes).and_then(|()| file.sync_data());
-    if written.is_err() {
-        // Failing leaves a temporary file, which the next opening sweeps away.
-        let _ = storage.remove(&temporary);
-    }
-    written
-}
-
-/// The entries of all rows of a segment in some indexes, not sorted yet.
-fn entries_of(core: &Core, sealed: &Sealed, indexes: &[Arc<Index>]) -> Result<Vec<(Entries, Facts)>> {
-    let blocks = sealed.segment.block_count()?;
-    let task = |first: u32| -> Result<Vec<(Entries, Facts)>> {
-        let mut made: Vec<(Entries, KeyMaker)> = indexes.iter().map(|_| Default::default()).collect();
-        let mut buffer = BlockBuf::default();
-        for block in first..blocks.min(first + TASK_BLOCKS) {
-            if core.closing.load(Ordering::Relaxed) {
-                return Err(closing());
-            }
-            let view = sealed.segment.read_block_into(block, &mut buffer)?;
-            for (row, bytes) in view.rows().zip(view.docs()) {
-                let document = JsonbRef::from_valid(bytes);
-                for (index, (entries, maker)) in indexes.iter().zip(&mut made) {
-                    let taken = maker.each(&index.definition, document, |key| entries.push(key, row));
-                    maker.facts.incomplete |= taken.is_err();
-                }
-            }
-        }
-        Ok(made.into_iter().map(|(entries, maker)| (entries, maker.facts)).collect())
-    };
-    let firsts: Vec<u32> = (0..blocks).step_by(TASK_BLOCKS as usize).collect();
-    let mut parts = firsts.par_iter().map(|&first| task(first)).collect::<Result<Vec<_>>>()?.into_iter();
-    let Some(mut all) = parts.next() else { return Ok(indexes.iter().map(|_| Default::default()).collect()) };
-    for part in parts {
-        for ((entries, facts), (more, of_more)) in all.iter_mut().zip(part) {
-            entries.append(&more);
-            facts.merge(of_more);
-        }
-    }
-    Ok(all)
 }
 
 /// Two documents with one key in a unique index.

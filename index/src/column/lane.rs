@@ -238,6 +238,60 @@ impl<'a> Lane<'a> {
         })
     }
 
+    /// The packed numbers of its values where these have the values' order; none for raw strings.
+    fn in_order(&self) -> Option<Packed<'a>> {
+        match self.values {
+            Values::Numbers(numbers) => Some(numbers.packed),
+            Values::Dictionary(dictionary) => Some(dictionary.codes),
+            Values::Raw(_) => None,
+        }
+    }
+
+    /// What `for_each_ordered` gives for a packed number.
+    fn ordered(&self, number: u64) -> u64 {
+        match self.values {
+            Values::Numbers(Numbers { doubles, .. }) if self.kind == Kind::Float => doubles.joined(number),
+            _ => number,
+        }
+    }
+
+    /// The least and the greatest of what `for_each_ordered` gives; none where that is nothing.
+    #[must_use]
+    pub fn ordered_range(&self) -> Option<(u64, u64)> {
+        let (min, max) = self.in_order()?.min_max()?;
+        Some((self.ordered(min), self.ordered(max)))
+    }
+
+    /// Gives each value as a number, in the order of their rows: greater ones for greater values, equal ones for equal
+    /// values. Nothing for raw strings.
+    ///
+    /// # Errors
+    /// `Corrupt`, after what could be read.
+    pub fn for_each_ordered(&self, mut give: impl FnMut(RowId, u64)) -> Result<()> {
+        let Some(packed) = self.in_order() else { return Ok(()) };
+        if self.presence.rows_with() < self.presence.rows() || self.presence.is_many() {
+            return self.keys_of_rows(packed, &self.presence.row_set(), |row, number| give(row, self.ordered(number)));
+        }
+        let mut row = 0;
+        packed.for_each(|number| {
+            give(RowId::at(row), self.ordered(number));
+            row += 1;
+        });
+        Ok(())
+    }
+
+    /// The value of a number that `for_each_ordered` gave; strings are put into `buffer`.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes are not what was written, or there is no such value.
+    pub fn of_ordered<'b>(&self, number: u64, buffer: &'b mut Vec<u8>) -> Result<Value<'b>> {
+        if let Values::Dictionary(dictionary) = self.values {
+            dictionary.value(number as usize, buffer)?;
+            return Ok(Value::Bytes(buffer));
+        }
+        Ok(self.value_of(number))
+    }
+
     /// Least and greatest value; for strings only where there is a dictionary. Costs the zone map.
     ///
     /// # Errors

@@ -94,6 +94,11 @@ impl Doubles {
         }
     }
 
+    /// A key with that of -0.0 as that of 0.0, which it equals.
+    pub(crate) fn joined(self, key: u64) -> u64 {
+        if self == Self::Raw && key == SIGN - 1 { SIGN } else { key }
+    }
+
     /// The least key whose number is not below `number` (or, `beyond`, is above it).
     fn first(self, number: f64, beyond: bool) -> u64 {
         match self {
@@ -170,6 +175,8 @@ mod tests {
         for number in numbers {
             assert_eq!(raw_of(raw_key(number)).to_bits(), number.to_bits());
         }
+        assert_eq!(Doubles::Raw.joined(raw_key(-0.0)), raw_key(0.0));
+        assert_eq!(Doubles::Raw.joined(raw_key(-5e-324)), raw_key(-5e-324));
     }
 
     #[test]

@@ -56,6 +56,57 @@ impl KeysWriter {
         Ok(same)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Appends the last key once more.
+    pub(crate) fn push_again(&mut self) -> Result<()> {
+        if self.count == 0 || self.count >= KEYS_MAX {
+            return Err(Error::Misuse { what: "a key that comes again came before" });
+        }
+        if self.count.is_multiple_of(BLOCK_KEYS) {
+            let last = std::mem::take(&mut self.last);
+            let pushed = self.push(&last).map(drop);
+            self.last = last;
+            return pushed;
+        }
+        put_varint(to_u32(self.last.len())?, &mut self.data);
+        self.data.push(0);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Appends the keys of another, none of them below the last one here; whether its first equals that. Only whole blocks
+    /// may be here.
+    pub(crate) fn append(&mut self, mut other: Self) -> Result<bool> {
+        let whole = self.count.is_multiple_of(BLOCK_KEYS) && self.count + other.count <= KEYS_MAX;
+        let mut rest = other.data.as_slice();
+        let first = take_varint(&mut rest).and_then(|len| take(&mut rest, len as usize)).unwrap_or_default();
+        let order = self.last.as_slice().cmp(first);
+        if !whole || (self.count > 0 && other.count > 0 && order == Ordering::Greater) {
+            return Err(Error::Misuse { what: "keys ascend, in whole blocks" });
+        }
+        let same = self.count > 0 && other.count > 0 && order == Ordering::Equal;
+        let moved = to_u32(self.data.len())?;
+        to_u32(self.data.len() + other.data.len())?;
+        for at in other.offsets.as_chunks::<4>().0 {
+            self.offsets.extend((u32::from_le_bytes(*at) + moved).to_le_bytes());
+        }
+        self.data.append(&mut other.data);
+        if other.count > 0 {
+            self.last = other.last;
+        }
+        self.count += other.count;
+        Ok(same)
+    }
+
+    /// Bytes that `finish` appends.
+    pub(crate) fn bytes(&self) -> usize {
+        HEAD_BYTES + self.offsets.len() + self.data.len()
+    }
+
     /// Appends what was pushed to `out`.
     pub(crate) fn finish(self, out: &mut Vec<u8>) -> Result<()> {
         out.extend(to_u32(self.count)?.to_le_bytes());

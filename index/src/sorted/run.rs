@@ -3,10 +3,10 @@
 //! Keys may repeat; entries of one key are in the order of their rows. A row may come more than once, with several keys
 //! (many values): then a range of entries is more than its rows, and counts of rows must make the set.
 
-use super::block::{Cursor, Keys, KeysWriter};
+use super::block::{BLOCK_KEYS, Cursor, Keys, KeysWriter};
 use crate::column::packed::{self, Packed};
 use crate::error::{Error, Result, corrupt};
-use crate::format::{self, HEADER_BYTES, PartKind, piece, read_u32, to_u32};
+use crate::format::{self, PartKind, piece, read_u32, to_u32};
 use crate::row::{ROWS_MAX, RowId};
 use crate::rowset::RowSet;
 use std::ops::{Bound, Range};
@@ -27,6 +27,9 @@ pub struct SortedWriter {
 }
 
 impl SortedWriter {
+    /// Of so many entries each, writers can be put behind one another.
+    pub const WHOLE: usize = BLOCK_KEYS;
+
     /// No entries yet.
     #[must_use]
     pub fn new() -> Self {
@@ -44,6 +47,47 @@ impl SortedWriter {
         if self.keys.push(key)? && self.rows.last().is_some_and(|&last| last >= u64::from(row.number())) {
             return Err(Error::Misuse { what: "rows of one key ascend" });
         }
+        self.note(row);
+        Ok(())
+    }
+
+    /// Adds another row of the key that came last.
+    ///
+    /// # Errors
+    /// `Misuse` if there is none or the row is not above the one before; `TooLarge`.
+    pub fn push_again(&mut self, row: RowId) -> Result<()> {
+        if row.number() >= ROWS_MAX || self.rows.last().is_some_and(|&last| last >= u64::from(row.number())) {
+            return Err(Error::Misuse { what: "rows of one key ascend" });
+        }
+        self.keys.push_again()?;
+        self.note(row);
+        Ok(())
+    }
+
+    /// Adds the entries of another, all of them above those here: so that several threads can make one run. But for the
+    /// last one, writers hold a multiple of [`SortedWriter::WHOLE`] entries.
+    ///
+    /// # Errors
+    /// `Misuse` if they are not; `TooLarge`.
+    pub fn append(&mut self, mut other: Self) -> Result<()> {
+        let ends = (self.rows.last().copied(), other.rows.first().copied());
+        if self.keys.append(other.keys)? && matches!(ends, (Some(last), Some(next)) if last >= next) {
+            return Err(Error::Misuse { what: "rows of one key ascend" });
+        }
+        if other.seen.len() > self.seen.len() {
+            std::mem::swap(&mut self.seen, &mut other.seen);
+        }
+        let mut both = 0;
+        for (here, there) in self.seen.iter_mut().zip(&other.seen) {
+            both |= *here & there;
+            *here |= there;
+        }
+        self.repeats |= other.repeats || both != 0;
+        self.rows.append(&mut other.rows);
+        Ok(())
+    }
+
+    fn note(&mut self, row: RowId) {
         let (word, bit) = (row.number() as usize / 64, 1 << (row.number() % 64));
         if word >= self.seen.len() {
             self.seen.resize(word + 1, 0);
@@ -51,7 +95,18 @@ impl SortedWriter {
         self.repeats |= self.seen[word] & bit != 0;
         self.seen[word] |= bit;
         self.rows.push(u64::from(row.number()));
-        Ok(())
+    }
+
+    /// How many entries came.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether none came.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The part for a segment of `rows` rows.
@@ -62,19 +117,20 @@ impl SortedWriter {
         if rows > ROWS_MAX || self.rows.iter().any(|&row| row >= u64::from(rows)) {
             return Err(Error::Misuse { what: "rows of a run are below their number" });
         }
-        let mut out = format::begin();
-        out.resize(HEADER_BYTES + HEAD_BYTES, 0);
-        out[HEADER_BYTES..][..4].copy_from_slice(&rows.to_le_bytes());
-        out[HEADER_BYTES + 4] = u8::from(self.repeats);
-        let (mut keys, mut packed) = (Vec::new(), Vec::new());
-        self.keys.finish(&mut keys)?;
+        let mut packed = Vec::new();
         packed::write(&self.rows, &mut packed)?;
-        for (at, bytes) in [(8, keys), (16, packed)] {
-            let (offset, length) = (to_u32(out.len() - HEADER_BYTES)?, to_u32(bytes.len())?);
-            out[HEADER_BYTES + at..][..4].copy_from_slice(&offset.to_le_bytes());
-            out[HEADER_BYTES + at + 4..][..4].copy_from_slice(&length.to_le_bytes());
-            out.extend(bytes);
+        drop((self.rows, self.seen));
+        let keys = self.keys.bytes();
+        let mut out = format::begin();
+        out.reserve_exact(HEAD_BYTES + keys + packed.len());
+        out.extend(rows.to_le_bytes());
+        out.extend(u32::from(self.repeats).to_le_bytes());
+        for (offset, length) in [(HEAD_BYTES, keys), (HEAD_BYTES + keys, packed.len())] {
+            out.extend(to_u32(offset)?.to_le_bytes());
+            out.extend(to_u32(length)?.to_le_bytes());
         }
+        self.keys.finish(&mut out)?;
+        out.extend(packed);
         format::finish(PartKind::Sorted, out)
     }
 }
