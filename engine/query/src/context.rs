@@ -1,5 +1,7 @@
 //! What a parser is told beside the text itself: where the text stands in the body, the time, the body's variables.
 
+use crate::expr::LetVariables;
+use crate::pipeline::Within;
 use crate::place::Place;
 use quarrydb_jsonb::JsonbRef;
 
@@ -12,13 +14,17 @@ pub struct ParseContext<'a> {
     pub now_ms: i64,
     /// The body's `let`: an object of name and constant expression.
     pub variables: Option<JsonbRef<'a>>,
+    /// The same as values, with those that stages bind; it stands in for `variables` where it is given.
+    pub(crate) bound: Option<&'a LetVariables>,
+    /// The pipelines that stand around.
+    pub(crate) within: Within<'a>,
 }
 
 impl<'a> ParseContext<'a> {
     /// For the body's field `name`, without a time and without variables.
     #[must_use]
     pub const fn new(name: &'a str) -> Self {
-        Self { place: Place::root(name), now_ms: 0, variables: None }
+        Self { place: Place::root(name), now_ms: 0, variables: None, bound: None, within: Within::NOTHING }
     }
 
     /// The same at another place.

@@ -47,6 +47,15 @@ pub const ARRAY_PADDING_MAX: usize = 1_500_000;
 /// Stages of one pipeline, as in MongoDB.
 pub const PIPELINE_STAGES_MAX: usize = 1000;
 
+/// `$lookup`s and `$unionWith`s inside each other, as in MongoDB.
+pub const SUB_PIPELINES_MAX: usize = 20;
+
+/// Bytes of the pipelines inside each other that are kept, to be parsed again with the values of their variables.
+pub const KEPT_PIPELINE_BYTES_MAX: usize = 48 << 20;
+
+/// Bytes that one search of `$graphLookup` may hold, as in MongoDB.
+pub const GRAPH_BYTES_MAX: usize = 100 << 20;
+
 /// Array filters of one update: each is asked about each element of an array.
 pub const ARRAY_FILTERS_MAX: usize = 256;
 

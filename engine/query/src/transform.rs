@@ -29,7 +29,7 @@ impl Transform {
     pub fn parse(name: &str, value: JsonbRef<'_>, context: &ParseContext<'_>) -> Option<Result<Self, QueryError>> {
         Some(match name {
             "$set" | "$addFields" => AddFields::parse(name, value, context).map(Self::AddFields),
-            "$project" => Projection::parse(value, context).map(Self::Project),
+            "$project" => Projection::parse_stage(value, context).map(Self::Project),
             "$unset" => unset(value, context).map(Self::Project),
             "$replaceWith" => Expression::parse(value, context).map(Self::ReplaceWith),
             "$replaceRoot" => replace_root(value, context).map(Self::ReplaceWith),
@@ -55,12 +55,22 @@ impl Transform {
 }
 
 fn replace_root(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Expression, QueryError> {
-    let object = value.as_object();
-    let Some(new_root) = object.filter(|o| o.len() == 1).and_then(|o| o.get("newRoot")) else {
-        let message = "$replaceRoot takes an object with the one field 'newRoot'";
-        return Err(QueryError::location(40231, message).at(&context.place));
+    let place = context.place;
+    let error = |code, message: String| QueryError::location(code, message);
+    let Some(object) = value.as_object() else {
+        let found = value.kind().alias();
+        let message = format!("expected an object as specification for $replaceRoot stage, got {found}");
+        return Err(error(40229, message).at(&place));
     };
-    let place = context.place.name("newRoot");
+    if let Some(other) = object.iter().find(|e| e.name() != "newRoot") {
+        let message = format!("BSON field '$replaceRoot.{}' is an unknown field.", other.name());
+        return Err(error(40415, message).at(&place.name(other.name())));
+    }
+    let Some(new_root) = object.get("newRoot") else {
+        let message = "BSON field '$replaceRoot.newRoot' is missing but a required field".to_owned();
+        return Err(error(40414, message).at(&place));
+    };
+    let place = place.name("newRoot");
     Expression::parse(new_root, &context.at(place))
 }
 
@@ -81,7 +91,8 @@ fn replaced(expression: &Expression, document: JsonbRef<'_>, budget: Budget<'_>)
 fn unset(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Projection, QueryError> {
     let wrong = |place: &Place<'_>, found: JsonbRef<'_>| {
         let message = format!("$unset takes a path or an array of paths, not {}", found.kind().alias());
-        QueryError::location(31002, message).at(place)
+        let code = if value.as_array().is_some() { 31120 } else { 31002 };
+        QueryError::location(code, message).at(place)
     };
     let mut paths: Vec<(Place<'_>, JsonbRef<'_>)> = Vec::new();
     match value.as_array() {

@@ -16,7 +16,7 @@ fn seed() -> u64 {
 }
 
 /// A double in [0, 1): splitmix64 (Steele, Lea, Flood 2014).
-pub(super) fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     let state = SEED.with(|seed| {
         let next = seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         seed.set(next);

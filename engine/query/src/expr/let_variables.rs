@@ -12,8 +12,8 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef, NULL};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Names and values.
-pub(super) type LetVariables = Arc<Vec<(Box<str>, Arc<JsonbBuf>)>>;
+/// Names and values; none for what is missing.
+pub(crate) type LetVariables = Arc<Vec<(Box<str>, Option<Arc<JsonbBuf>>)>>;
 
 /// A `let`, the time at which it was evaluated, and what came of it.
 type Remembered = (JsonbBuf, i64, LetVariables);
@@ -25,8 +25,17 @@ thread_local! {
     static LAST: RefCell<Option<Remembered>> = const { RefCell::new(None) };
 }
 
+/// The variables that a text sees: those that are bound, else the body's.
+pub(crate) fn visible(context: &ParseContext<'_>) -> Result<LetVariables, QueryError> {
+    match (context.bound, context.variables) {
+        (Some(bound), _) => Ok(Arc::clone(bound)),
+        (None, Some(variables)) => evaluated(variables, context.now_ms),
+        (None, None) => Ok(LetVariables::default()),
+    }
+}
+
 /// The variables of a `let`.
-pub(super) fn evaluated(variables: JsonbRef<'_>, now_ms: i64) -> Result<LetVariables, QueryError> {
+fn evaluated(variables: JsonbRef<'_>, now_ms: i64) -> Result<LetVariables, QueryError> {
     let root = Place::root("let");
     if variables.as_bytes().len() > LET_BYTES_MAX {
         let message = format!("let takes at most {LET_BYTES_MAX} bytes, not {}", variables.as_bytes().len());
@@ -52,7 +61,7 @@ pub(super) fn evaluated(variables: JsonbRef<'_>, now_ms: i64) -> Result<LetVaria
         let expression = parser.expression(variable.value, &place)?;
         let mut scope = Scope::new(NULL, BUDGET);
         let value = evaluate(&expression, &mut scope).and_then(|v| v.to_buf()).map_err(|e| e.at(&place))?;
-        values.push((variable.name().into(), Arc::new(value)));
+        values.push((variable.name().into(), Some(Arc::new(value))));
     }
     let values = Arc::new(values);
     LAST.set(Some((variables.to_buf(), now_ms, Arc::clone(&values))));

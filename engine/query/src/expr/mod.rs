@@ -38,6 +38,10 @@ mod statistics;
 mod string;
 mod trig;
 
+pub(crate) use self::fresh::random;
+pub(crate) use self::let_variables::{LetVariables, visible};
+pub(crate) use self::parse::check_variable_name;
+
 pub use self::datum::{Datum, Elements, Encoded, Fields, List};
 pub use self::scope::{Budget, INTERRUPT_STEPS, Scope};
 
@@ -65,6 +69,25 @@ impl Expression {
         let _patterns = PatternCount::open();
         let parsed = parse::Parser::new(context)?.expression(value, &context.place);
         parsed.map(Self).map_err(|e| e.at(&context.place))
+    }
+
+    /// Parses one that is asked of parts of a document too: `$$CURRENT` is the part, and so `$a` its field.
+    pub(crate) fn parse_of_parts(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let _patterns = PatternCount::open();
+        let mut parser = parse::Parser::new(context)?;
+        let parsed = parser.with_variables(&["CURRENT"], |parser| parser.expression(value, &context.place));
+        parsed.map(|(_, e)| Self(e)).map_err(|e| e.at(&context.place))
+    }
+
+    /// The value of one that was parsed by [`Expression::parse_of_parts`], on a part of the scope's document.
+    pub(crate) fn evaluate_part<'a>(
+        &'a self,
+        part: JsonbRef<'a>,
+        scope: &mut Scope<'a>,
+    ) -> Result<Datum<'a>, QueryError> {
+        scope.variables.clear();
+        scope.variables.push(Datum::from(part));
+        evaluate::evaluate(&self.0, scope)
     }
 
     /// Its value in a scope. It borrows from the document and from the expression where it can.

@@ -37,18 +37,14 @@ const LOOK_BEFORE_PARSING: usize = 64;
 
 impl Parser {
     pub(super) fn new(context: &ParseContext<'_>) -> Result<Self, QueryError> {
-        let mut parser = Self {
+        Ok(Self {
             now_ms: context.now_ms,
-            constants: LetVariables::default(),
+            constants: let_variables::visible(context)?,
             variables: Vec::new(),
             depth: 0,
             fold_steps: FOLD_STEPS_MAX,
             fold_bytes: FOLD_BYTES_MAX,
-        };
-        if let Some(variables) = context.variables {
-            parser.constants = let_variables::evaluated(variables, context.now_ms)?;
-        }
-        Ok(parser)
+        })
     }
 
     /// Parses one expression.
@@ -123,7 +119,10 @@ impl Parser {
             return Ok(Expr::Variable { slot, path });
         }
         if let Some((_, value)) = self.constants.iter().rfind(|(n, _)| **n == *name) {
-            return Ok(Expr::Shared { value: Arc::clone(value), path });
+            return Ok(match value {
+                Some(value) => Expr::Shared { value: Arc::clone(value), path },
+                None => Expr::Missing,
+            });
         }
         match name {
             "ROOT" | "CURRENT" => Ok(Expr::Root(path)),
@@ -373,7 +372,7 @@ fn check_field_name(name: &str, place: &Place<'_>) -> Result<(), QueryError> {
 }
 
 /// User variables begin with a lower-case letter or a byte above ASCII; then letters, digits and underscores.
-pub(super) fn check_variable_name(name: &str, place: &Place<'_>) -> Result<(), QueryError> {
+pub(crate) fn check_variable_name(name: &str, place: &Place<'_>) -> Result<(), QueryError> {
     if name == "CURRENT" {
         return Ok(());
     }

@@ -78,6 +78,31 @@ impl Filter {
         Self { root: Node::All(Vec::new()) }
     }
 
+    /// The filter of the documents that have at `path` one of the values of the array `values`, as `$in` has it; a regular
+    /// expression among them is a value like any other.
+    #[must_use]
+    pub fn one_of(path: &FieldPath, values: JsonbRef<'_>) -> Self {
+        let only = values.as_array().filter(|a| a.len() == 1).and_then(|a| a.get(0));
+        let test = match only {
+            Some(value) => Test::Compare(Comparison::new(CompareOp::Eq, value)),
+            None => Test::In(Box::new(InSet::of_values(values))),
+        };
+        Self { root: Node::Field(FieldTest { path: path.clone(), test }) }
+    }
+
+    /// The filter of the documents that match this and another.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let mut nodes = Vec::new();
+        for root in [self.root, other.root] {
+            match root {
+                Node::All(mut all) => nodes.append(&mut all),
+                node => nodes.push(node),
+            }
+        }
+        Self { root: if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::All(nodes) } }
+    }
+
     /// Whether a document matches.
     ///
     /// # Errors

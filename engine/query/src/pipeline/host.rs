@@ -3,9 +3,12 @@
 //! The engine is one host, a map of arrays in tests another. Next: `operator.rs`.
 
 use super::operator::Flow;
+use super::stats::{CollStats, IndexStats};
+use super::write::Write;
 use crate::QueryError;
 use crate::expr::Budget;
 use crate::filter::Filter;
+use crate::path_walk::FieldPath;
 use quarrydb_jsonb::JsonbRef;
 use std::fmt;
 
@@ -66,6 +69,61 @@ pub trait Host {
         filter: &Filter,
         each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
     ) -> Result<(), Fault>;
+
+    /// Whether [`Host::find`] finds the documents of a collection that have a value at `path` without reading all others:
+    /// by an index, or because there are few. Where it does not, stages that ask again and again read the collection once.
+    fn finds_by(&self, db: Option<&str>, collection: &str, path: &FieldPath) -> bool {
+        let _ = (db, collection, path);
+        false
+    }
+
+    /// Takes a document of `$out` or `$merge`: [`Merge`](super::Merge) says what is to become of it.
+    ///
+    /// # Errors
+    /// The host's, those of [`Merge::merged`](super::Merge::merged); 20 where it writes nothing.
+    fn write(&self, to: &Write, document: JsonbRef<'_>) -> Result<(), Fault> {
+        let _ = (to, document);
+        Err(not_here("$out and $merge"))
+    }
+
+    /// There are no more documents for `$out` or `$merge`.
+    ///
+    /// # Errors
+    /// As [`Host::write`].
+    fn write_end(&self, to: &Write) -> Result<(), Fault> {
+        let _ = to;
+        Err(not_here("$out and $merge"))
+    }
+
+    /// Calls `each` with what `$collStats` asks for.
+    ///
+    /// # Errors
+    /// The host's, those of `each`; 20 where it knows nothing of collections.
+    fn collection_stats(
+        &self,
+        asked: &CollStats,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        let _ = (asked, each);
+        Err(not_here("$collStats"))
+    }
+
+    /// Calls `each` with a document for each index.
+    ///
+    /// # Errors
+    /// As [`Host::collection_stats`].
+    fn index_stats(
+        &self,
+        asked: &IndexStats,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        let _ = (asked, each);
+        Err(not_here("$indexStats"))
+    }
+}
+
+fn not_here(stage: &str) -> Fault {
+    QueryError::new("IllegalOperation", 20, format!("{stage} cannot run here")).into()
 }
 
 /// Takes keys and payloads in any order, to give them back by key.

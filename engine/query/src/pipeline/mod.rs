@@ -8,19 +8,49 @@
 
 pub mod accumulate;
 mod basic;
+mod bucket;
+mod facet;
+mod foreign;
+mod graph_lookup;
 mod group;
 mod group_table;
 mod host;
+mod lookup;
+mod merge;
 mod operator;
+mod options;
+mod redact;
+mod refused;
 mod run;
+mod sort;
+mod sorter;
 mod stage;
+mod stats;
+mod sub;
+mod union_with;
+mod unwind;
+mod values;
+mod within;
+mod write;
+mod written;
 
+pub use facet::Facet;
+pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupField, GroupId};
 pub use group_table::{GroupTable, Grouping};
 pub use host::{Fault, Host, KeyAndPayload, Pace, Spill, Spilled};
+pub use lookup::Lookup;
+pub use merge::{Merge, MergePipeline, Merged, WhenMatched, WhenNotMatched};
 pub use operator::{Flow, Next, Operator};
 pub use run::Run;
+pub use sort::wanted;
 pub use stage::Stage;
+pub use stats::{CollStats, IndexStats};
+pub use sub::SubPipeline;
+pub use union_with::UnionWith;
+pub use unwind::Unwind;
+pub(crate) use within::Within;
+pub use write::{Out, Write};
 
 use crate::limits::PIPELINE_STAGES_MAX;
 use crate::{ParseContext, QueryError};
@@ -45,10 +75,23 @@ impl Pipeline {
         };
         let _patterns = crate::PatternCount::open();
         let mut parsed = Self { stages: Vec::with_capacity(stages.len().min(PIPELINE_STAGES_MAX)) };
-        each_stage(stages, context, |name, value, context| {
-            Stage::parse(name, value, context, &mut parsed.stages).map_err(|e| e.at(&context.place))
+        let mut context = *context;
+        context.within.add_stages(stages.len()).map_err(|e| e.at(&context.place))?;
+        let mut at = 0;
+        each_stage(stages, &context, |name, value, context| {
+            let checked = context.within.check(name, at, stages.len());
+            at += 1;
+            checked
+                .and_then(|()| Stage::parse(name, value, context, &mut parsed.stages))
+                .map_err(|e| e.at(&context.place))
         })?;
         Ok(parsed)
+    }
+
+    /// Whether it takes the documents of a collection; where not, its first stage brings its own.
+    #[must_use]
+    pub fn reads_input(&self) -> bool {
+        self.stages.first().is_none_or(Stage::reads_input)
     }
 
     /// The stages in their order. Those that stand for others (`$sortByCount`) have given way to them.

@@ -15,7 +15,8 @@ impl Run {
     /// The stages, with nothing taken yet.
     #[must_use]
     pub fn new(stages: &[Stage]) -> Self {
-        Self { operators: stages.iter().map(Stage::operator).collect() }
+        let each = stages.iter().enumerate();
+        Self { operators: each.map(|(i, s)| s.operator_before(stages.get(i + 1..).unwrap_or_default())).collect() }
     }
 
     /// Takes a document. A break says that no further one is wanted.

@@ -1,3 +1,5 @@
+//! Pipelines of the simplest stages: order, counts, an early end, places of errors.
+
 use super::*;
 use crate::expr::Budget;
 use crate::{Filter, ParseContext, Pipeline, QueryError};

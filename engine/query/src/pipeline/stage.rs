@@ -4,11 +4,23 @@
 //! refused by that name.
 
 use super::basic::{Count, Limit, Match, Skip, Transforming};
+use super::facet::{Facet, Faceting};
+use super::graph_lookup::{GraphLookup, LookingAround};
 use super::group::{Group, GroupOperator};
+use super::lookup::{LookingUp, Lookup};
+use super::merge::Merge;
 use super::operator::Operator;
+use super::redact::Redacting;
+use super::sort::{Sampling, Sorting};
+use super::stats::{CollStats, CollectionStats, IndexStats, IndexesStats};
+use super::union_with::{Bringing, Joining, UnionWith};
+use super::unwind::{Unwind, Unwinding};
+use super::write::{Out, Write, Writing};
+use super::{bucket, refused, sort};
+use crate::expr::Expression;
 use crate::filter::Filter;
 use crate::transform::Transform;
-use crate::{ParseContext, QueryError};
+use crate::{ParseContext, QueryError, Sort};
 use quarrydb_jsonb::{JsonbRef, Value};
 use std::sync::Arc;
 
@@ -28,15 +40,31 @@ pub enum Stage {
     Count(Arc<str>),
     /// `$group`.
     Group(Arc<Group>),
+    /// `$sort`.
+    Sort(Arc<Sort>),
+    /// `$sample`: how many, at least 1.
+    Sample(u64),
+    /// `$unwind`.
+    Unwind(Arc<Unwind>),
+    /// `$redact`.
+    Redact(Arc<Expression>),
+    /// `$facet`.
+    Facet(Arc<Facet>),
+    /// `$lookup`.
+    Lookup(Arc<Lookup>),
+    /// `$graphLookup`.
+    GraphLookup(Arc<GraphLookup>),
+    /// `$unionWith`.
+    UnionWith(Arc<UnionWith>),
+    /// `$documents`: an array of them.
+    Documents(Arc<Expression>),
+    /// `$collStats`.
+    CollStats(Arc<CollStats>),
+    /// `$indexStats`.
+    IndexStats(Arc<IndexStats>),
+    /// `$out`, `$merge`.
+    Write(Arc<Write>),
 }
-
-/// What MongoDB has and a pipeline here has not, with the reason.
-const REFUSED: [(&str, &str); 4] = [
-    ("$geoNear", "there are no geospatial indexes"),
-    ("$search", "there is no text search"),
-    ("$searchMeta", "there is no text search"),
-    ("$vectorSearch", "there is no vector search"),
-];
 
 impl Stage {
     /// Parses the value of the stage `name` and appends what it stands for.
@@ -59,7 +87,22 @@ impl Stage {
             "$skip" => Self::Skip(skip(value, context)?),
             "$count" => Self::Count(count(value, context)?),
             "$group" => Self::Group(Arc::new(Group::parse(value, context)?)),
-            _ => return Err(unknown(name).at(&context.place)),
+            "$sort" => Self::Sort(Arc::new(sort::parse(value, context)?)),
+            "$sample" => Self::Sample(sort::parse_sample(value, context)?),
+            "$unwind" => Self::Unwind(Arc::new(Unwind::parse(value, context)?)),
+            "$redact" => Self::Redact(Arc::new(Expression::parse_of_parts(value, context)?)),
+            "$facet" => Self::Facet(Arc::new(Facet::parse(value, context)?)),
+            "$lookup" => Self::Lookup(Arc::new(Lookup::parse(value, context)?)),
+            "$graphLookup" => Self::GraphLookup(Arc::new(GraphLookup::parse(value, context)?)),
+            "$unionWith" => Self::UnionWith(Arc::new(UnionWith::parse(value, context)?)),
+            "$documents" => Self::Documents(Arc::new(Expression::parse(value, context)?)),
+            "$collStats" => Self::CollStats(Arc::new(CollStats::parse(value, context)?)),
+            "$indexStats" => Self::IndexStats(Arc::new(IndexStats::parse(value, context)?)),
+            "$out" => Self::Write(Arc::new(Write::Out(Out::parse(value, context)?))),
+            "$merge" => Self::Write(Arc::new(Write::Merge(Box::new(Merge::parse(value, context)?)))),
+            "$sortByCount" => return bucket::sort_by_count(value, context, out),
+            "$bucket" => return bucket::bucket(value, context, out),
+            _ => return Err(refused::unknown(name).at(&context.place)),
         });
         Ok(())
     }
@@ -74,16 +117,35 @@ impl Stage {
             Self::Skip(skip) => Box::new(Skip(*skip)),
             Self::Count(name) => Box::new(Count { name: Arc::clone(name), count: 0 }),
             Self::Group(group) => Box::new(GroupOperator::new(group)),
+            Self::Sort(sort) => Box::new(Sorting::new(sort, None)),
+            Self::Sample(size) => Box::new(Sampling::new(*size)),
+            Self::Unwind(unwind) => Box::new(Unwinding(Arc::clone(unwind))),
+            Self::Redact(expression) => Box::new(Redacting(Arc::clone(expression))),
+            Self::Facet(facet) => Box::new(Faceting::new(facet)),
+            Self::Lookup(lookup) => Box::new(LookingUp::new(lookup)),
+            Self::GraphLookup(graph) => Box::new(LookingAround::new(graph)),
+            Self::UnionWith(union) => Box::new(Joining(Arc::clone(union))),
+            Self::Documents(expression) => Box::new(Bringing(Arc::clone(expression))),
+            Self::CollStats(stats) => Box::new(CollectionStats(Arc::clone(stats))),
+            Self::IndexStats(stats) => Box::new(IndexesStats(Arc::clone(stats))),
+            Self::Write(write) => Box::new(Writing(Arc::clone(write))),
         }
     }
-}
 
-fn unknown(name: &str) -> QueryError {
-    let message = match REFUSED.iter().find(|(refused, _)| *refused == name) {
-        Some((_, reason)) => format!("the stage {name} is not supported: {reason}"),
-        None => format!("Unrecognized pipeline stage name: '{name}'"),
-    };
-    QueryError::location(40324, message)
+    /// The same where it is known which stages follow: a sort keeps no more than they want.
+    #[must_use]
+    pub fn operator_before(&self, rest: &[Self]) -> Box<dyn Operator> {
+        match self {
+            Self::Sort(sort) => Box::new(Sorting::new(sort, sort::wanted(rest))),
+            other => other.operator(),
+        }
+    }
+
+    /// Whether it takes the documents of a collection; one that does not is the first of its pipeline and brings its own.
+    #[must_use]
+    pub fn reads_input(&self) -> bool {
+        !matches!(self, Self::Documents(_) | Self::CollStats(_) | Self::IndexStats(_))
+    }
 }
 
 fn matching(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Filter, QueryError> {

@@ -45,6 +45,16 @@ impl Projection {
         parse::parse(value, context).map_err(|e| e.at(&context.place))
     }
 
+    /// Parses the value of `$project`: `$slice` and `$elemMatch` are expressions there, if anything, and there is no
+    /// positional operator.
+    ///
+    /// # Errors
+    /// As [`Projection::parse`]; 15969, 51272, 31324.
+    pub fn parse_stage(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let _patterns = crate::pattern_count::PatternCount::open();
+        parse::parse_stage(value, context).map_err(|e| e.at(&context.place))
+    }
+
     /// The exclusion of paths, each with its place.
     ///
     /// # Errors

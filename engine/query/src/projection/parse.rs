@@ -23,6 +23,8 @@ struct Parser<'c> {
     elem_match: bool,
     /// Where the positional operator stands.
     positional: Option<String>,
+    /// Of a pipeline: what `find` alone has is an expression there, or an error.
+    stage: bool,
 }
 
 /// Parses a projection.
@@ -33,6 +35,22 @@ pub(super) fn parse(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<P
         return Err(QueryError::type_mismatch(message).at(&place));
     };
     let mut parser = Parser::new(context);
+    parser.object(object, "", &place, 0)?;
+    parser.finish()
+}
+
+/// Parses the value of `$project`.
+pub(super) fn parse_stage(value: JsonbRef<'_>, context: &ParseContext<'_>) -> Result<Projection, QueryError> {
+    let place = context.place;
+    let Some(object) = value.as_object() else {
+        let message = format!("$project specification must be an object, not {}", value.kind().alias());
+        return Err(QueryError::location(15969, message).at(&place));
+    };
+    if object.is_empty() {
+        let message = "Invalid $project :: projection specification must have at least one field";
+        return Err(QueryError::location(51272, message).at(&place));
+    }
+    let mut parser = Parser { stage: true, ..Parser::new(context) };
     parser.object(object, "", &place, 0)?;
     parser.finish()
 }
@@ -48,7 +66,16 @@ pub(super) fn exclusion(paths: &[(Place<'_>, &str)], context: &ParseContext<'_>)
 
 impl<'c> Parser<'c> {
     fn new(context: &'c ParseContext<'c>) -> Self {
-        Self { context, root: Tree::default(), mode: None, id: None, slice: false, elem_match: false, positional: None }
+        Self {
+            context,
+            root: Tree::default(),
+            mode: None,
+            id: None,
+            slice: false,
+            elem_match: false,
+            positional: None,
+            stage: false,
+        }
     }
 
     fn finish(self) -> Result<Projection, QueryError> {
@@ -92,7 +119,10 @@ impl<'c> Parser<'c> {
             _ if value.kind().is_number() => Some(is_truthy(value)),
             _ => None,
         };
-        if let Some(path) = positional(path)? {
+        if self.stage && path.ends_with(".$") {
+            return Err(QueryError::location(31324, "Cannot use positional projection in aggregation projection"));
+        }
+        if let Some(path) = positional(path)?.filter(|_| !self.stage) {
             return self.positional(path, truth, value.kind(), place);
         }
         check_whole_path(path)?;
@@ -149,10 +179,10 @@ impl<'c> Parser<'c> {
             return Err(QueryError::location(51270, message));
         };
         match first.name() {
-            "$slice" if object.len() == 1 => {
+            "$slice" if object.len() == 1 && !self.stage => {
                 self.slice(path, first.value, value, place).map_err(|e| e.at(&place.name("$slice")))
             }
-            "$elemMatch" if object.len() == 1 => {
+            "$elemMatch" if object.len() == 1 && !self.stage => {
                 let here = place.name("$elemMatch");
                 self.elem_match(path, value, first.value, place, depth).map_err(|e| e.at(&here))
             }

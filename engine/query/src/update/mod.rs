@@ -21,6 +21,7 @@ mod upsert;
 use self::apply::Application;
 use self::parse::Parsed;
 use self::pipeline::Pipeline;
+pub(crate) use self::pipeline::Pipeline as Stages;
 pub use self::scalar::Clock;
 use crate::expr::Budget;
 use crate::limits::DOCUMENT_BYTES_MAX;

@@ -11,10 +11,10 @@ use crate::{ParseContext, QueryError};
 use quarrydb_jsonb::{ArrayRef, JsonbBuf, JsonbRef};
 
 #[derive(Debug)]
-pub(super) struct Pipeline(Vec<Transform>);
+pub(crate) struct Pipeline(Vec<Transform>);
 
 impl Pipeline {
-    pub(super) fn parse(stages: ArrayRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
+    pub(crate) fn parse(stages: ArrayRef<'_>, context: &ParseContext<'_>) -> Result<Self, QueryError> {
         let mut parsed = Vec::new();
         each_stage(stages, context, |name, value, context| {
             let Some(stage) = Transform::parse(name, value, context) else {
@@ -31,7 +31,7 @@ impl Pipeline {
     }
 
     /// The new document, `_id` as it comes out of the stages.
-    pub(super) fn apply(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
+    pub(crate) fn apply(&self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<JsonbBuf, QueryError> {
         let Some((first, rest)) = self.0.split_first() else { return Ok(document.to_buf()) };
         let mut here = first.apply(document, budget)?;
         for stage in rest {

@@ -5,16 +5,24 @@
 //! expected: `ids` (a set), `ordered` (ids in order), `out` (one line for each document, types exact), or `error` with
 //! the code and, where given, the place; `count`; `none`. `update` (with `filters` for its array filters) asks for the
 //! matching documents after it, `upsert` for the document that it would make, both expected as `out`. `let` gives
-//! variables to expressions. `distinct` asks for the values of a path, expected as `values`. `#` comments.
+//! variables to expressions. `distinct` asks for the values of a path, expected as `values`. `aggregate` asks what a pipeline
+//! makes of the documents, `coll` gives a document to another collection, and `set` is one line of what comes out in any
+//! order. `#` comments.
 
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, Style, compare, parse, print};
-use quarrydb_query::{ApplyContext, Distinct, Filter, ParseContext, Projection, QueryError, Sort, Update};
+use quarrydb_query::{ApplyContext, Distinct, Filter, ParseContext, Pipeline, Projection, QueryError, Sort, Update};
+
+#[path = "pipeline_host.rs"]
+mod pipeline_host;
+
+use pipeline_host::{Collections, query_error};
 
 #[derive(Default)]
 struct Question {
     at: String,
+    pipeline: Option<JsonbBuf>,
     filter: Option<JsonbBuf>,
     distinct: Option<JsonbBuf>,
     update: Option<JsonbBuf>,
@@ -41,6 +49,7 @@ fn text(value: JsonbRef<'_>) -> String {
 /// Runs one file; gives the number of questions in it.
 pub(crate) fn run(name: &str, content: &str) -> usize {
     let mut documents: Vec<JsonbBuf> = Vec::new();
+    let mut others: Vec<(String, JsonbBuf)> = Vec::new();
     let mut question: Option<Question> = None;
     let mut asked = 0;
     let mut case = String::new();
@@ -51,17 +60,23 @@ pub(crate) fn run(name: &str, content: &str) -> usize {
         }
         let at = format!("{name}:{} ({case})", number + 1);
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if matches!(word, "case" | "doc" | "find" | "distinct")
+        if matches!(word, "case" | "doc" | "coll" | "find" | "distinct" | "aggregate")
             && question.as_ref().is_some_and(|q| word != "distinct" || !q.expected.is_empty())
         {
-            answer(&question.take().unwrap(), &documents);
+            answer(&question.take().unwrap(), &documents, &others);
             asked += 1;
         }
         match word {
             "case" => {
                 rest.clone_into(&mut case);
                 documents.clear();
+                others.clear();
             }
+            "coll" => {
+                let (name, document) = rest.split_once(' ').unwrap_or_else(|| panic!("{at}: a name and a document"));
+                others.push((name.to_owned(), json(document, &at)));
+            }
+            "aggregate" => question = Some(Question { pipeline: Some(json(rest, &at)), at, ..Question::default() }),
             "doc" => documents.push(json(rest, &at)),
             "find" => question = Some(Question { filter: Some(json(rest, &at)), at, ..Question::default() }),
             "distinct" => {
@@ -82,7 +97,7 @@ pub(crate) fn run(name: &str, content: &str) -> usize {
                     }
                     "skip" => q.skip = rest.parse().unwrap(),
                     "limit" => q.limit = Some(rest.parse().unwrap()),
-                    "ids" | "ordered" | "out" | "error" | "values" | "none" | "count" => {
+                    "ids" | "ordered" | "out" | "set" | "error" | "values" | "none" | "count" => {
                         q.expected.push((word.to_owned(), rest.to_owned()));
                     }
                     _ => panic!("{at}: unknown keyword {word}"),
@@ -91,16 +106,19 @@ pub(crate) fn run(name: &str, content: &str) -> usize {
         }
     }
     if let Some(question) = question {
-        answer(&question, &documents);
+        answer(&question, &documents, &others);
         asked += 1;
     }
     asked
 }
 
-fn answer(q: &Question, documents: &[JsonbBuf]) {
+fn answer(q: &Question, documents: &[JsonbBuf], others: &[(String, JsonbBuf)]) {
     let at = &q.at;
     assert!(!q.expected.is_empty(), "{at}: nothing is expected");
-    let outcome = evaluate(q, documents);
+    let outcome = match &q.pipeline {
+        Some(pipeline) => aggregated(q, pipeline, documents, others),
+        None => evaluate(q, documents),
+    };
     let (word, rest) = &q.expected[0];
     if word == "error" {
         let error = outcome.err().unwrap_or_else(|| panic!("{at}: no error, where {rest} is expected"));
@@ -114,6 +132,13 @@ fn answer(q: &Question, documents: &[JsonbBuf]) {
         "out" => {
             let expected: Vec<String> = q.expected.iter().map(|(_, t)| text(json(t, at).view())).collect();
             let found: Vec<String> = found.iter().map(|v| text(v.view())).collect();
+            assert_eq!(found, expected, "{at}");
+        }
+        "set" => {
+            let mut expected: Vec<String> = q.expected.iter().map(|(_, t)| text(json(t, at).view())).collect();
+            let mut found: Vec<String> = found.iter().map(|v| text(v.view())).collect();
+            expected.sort();
+            found.sort();
             assert_eq!(found, expected, "{at}");
         }
         "count" => assert_eq!(found.len().to_string(), *rest, "{at}"),
@@ -136,6 +161,21 @@ fn answer(q: &Question, documents: &[JsonbBuf]) {
             );
         }
     }
+}
+
+fn aggregated(
+    q: &Question,
+    pipeline: &JsonbBuf,
+    documents: &[JsonbBuf],
+    others: &[(String, JsonbBuf)],
+) -> Result<Vec<JsonbBuf>, QueryError> {
+    let variables = q.variables.as_ref().map(JsonbBuf::view);
+    let context = ParseContext::new("pipeline").with_now(NOW_MS).with_variables(variables);
+    let pipeline = placed(Pipeline::parse(pipeline.view(), &context), &["pipeline", "let"])?;
+    let mut host = Collections::default();
+    documents.iter().for_each(|d| host.add("main", d.clone()));
+    others.iter().for_each(|(name, d)| host.add(name, d.clone()));
+    host.aggregate("main", pipeline.stages()).map_err(query_error)
 }
 
 fn evaluate(q: &Question, documents: &[JsonbBuf]) -> Result<Vec<JsonbBuf>, QueryError> {
