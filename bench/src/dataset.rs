@@ -127,10 +127,17 @@ impl Lines {
 
     /// The documents, without their line's end.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        (0..self.len()).map(|i| {
-            let from = if i == 0 { 0 } else { self.ends[i - 1] };
-            &self.text[from..self.ends[i] - 1]
-        })
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// The `i`th document, without its line's end.
+    ///
+    /// # Panics
+    /// Where there are not so many.
+    #[must_use]
+    pub fn get(&self, i: usize) -> &[u8] {
+        let from = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.text[from..self.ends[i] - 1]
     }
 
     /// Bodies of `insertMany`, `size` documents each.

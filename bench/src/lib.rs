@@ -13,6 +13,7 @@
 
 pub mod answer;
 pub mod client;
+pub mod compare;
 pub mod dataset;
 pub mod duckdb;
 pub mod events;

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage:
   quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
         ours beside the floors; groups: batch find point fields single import open events
+        rows (the 24 of suite A) small (10,000 small documents)
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it
@@ -99,6 +100,9 @@ fn run(command: &str, arguments: &mut Arguments) -> Result<ExitCode, String> {
     plan.repetitions = arguments.number("--repetitions", plan.repetitions)?;
     if let Some(groups) = arguments.value("--only")? {
         plan.only = groups.split(',').map(str::to_owned).collect();
+        if let Some(unknown) = plan.only.iter().find(|group| !suite::GROUPS.contains(&group.as_str())) {
+            return Err(format!("{unknown} is not a group\n{USAGE}"));
+        }
     }
     let results = arguments.value("--results")?.map(PathBuf::from);
     arguments.done()?;

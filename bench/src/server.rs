@@ -28,6 +28,7 @@ const QUIET_TICKS: u64 = 1;
 const QUIET_LOOKS: u32 = 5;
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
+static SCRATCHES: AtomicU32 = AtomicU32::new(0);
 
 /// A running child, killed when dropped.
 #[derive(Debug)]
@@ -253,7 +254,9 @@ impl Scratch {
     /// Where it cannot be made.
     pub fn new(name: &str) -> io::Result<Self> {
         let parent = std::env::var_os("QUARRYDB_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let path = parent.join(format!("quarrydb-bench-{}-{name}", std::process::id()));
+        // Two of one name may live at once: the older is often dropped when the newer is there.
+        let number = SCRATCHES.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("quarrydb-bench-{}-{number}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path)?;
         Ok(Self(path))

@@ -4,22 +4,14 @@
 //! for one reason only: that something acknowledged was lost, or something deleted is back.
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
-use std::path::Path;
+mod common;
+
 use std::process::{Command, Output};
-use std::sync::Once;
 
-static BUILT: Once = Once::new();
-
-/// Our program, with a server beside it. `cargo test --workspace` has built one; a run of this crate alone builds it here.
+/// Our program, with a server beside it.
 fn bench(arguments: &[&str]) -> Output {
-    let own = Path::new(env!("CARGO_BIN_EXE_quarrydb-bench"));
-    BUILT.call_once(|| {
-        if !own.with_file_name("quarrydb").exists() {
-            let build = ["build", "-p", "quarrydb-http", "--bin", "quarrydb"];
-            assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success(), "the server builds");
-        }
-    });
-    Command::new(own).args(arguments).output().unwrap()
+    common::built();
+    Command::new(env!("CARGO_BIN_EXE_quarrydb-bench")).args(arguments).output().unwrap()
 }
 
 fn said(output: &Output) -> String {
@@ -31,10 +23,14 @@ fn the_whole_suite_runs_on_few_documents() {
     let output = bench(&["run", "--smoke", "--documents", "3000"]);
     assert!(output.status.success(), "{}", said(&output));
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    for row in ["indexed: compound, ms", "delete: status, ms", "small: update half, ms"] {
+        assert!(table.contains(row), "no row `{row}` in {table}");
+    }
     for row in ["insertMany by 1000, commit", "findOne by _id, 8 connections", "insertOne, commit, 256 connections"] {
         assert!(table.contains(row), "no row `{row}` in {table}");
     }
-    for row in ["find of all documents", "import of NDJSON", "open after SIGKILL"] {
+    for row in ["find of all documents", "import of NDJSON", "open after SIGKILL", "events: events of each collection"]
+    {
         assert!(table.contains(row), "no row `{row}` in {table}");
     }
 }

@@ -6,6 +6,7 @@
 
 mod setup;
 
+use crate::compare::matrix::Matrix;
 use crate::load::{Outcome, median};
 use crate::timed::Times;
 use std::fmt::Write as _;
@@ -111,6 +112,7 @@ impl Row {
 pub struct Report {
     rows: Vec<Row>,
     raw: String,
+    compared: Vec<Matrix>,
 }
 
 impl Report {
@@ -154,10 +156,17 @@ impl Report {
         }
     }
 
+    /// Adds a comparison, as a table of its own.
+    pub fn attach(&mut self, matrix: Matrix) {
+        let _ = writeln!(self.raw, "{}", matrix.json());
+        self.compared.push(matrix);
+    }
+
     /// Names of the rows whose goal is missed.
     #[must_use]
     pub fn missed(&self) -> Vec<&str> {
-        self.rows.iter().filter(|row| row.met() == Some(false)).map(|row| row.name.as_str()).collect()
+        let rows = self.rows.iter().filter(|row| row.met() == Some(false)).map(|row| row.name.as_str());
+        rows.chain(self.compared.iter().flat_map(Matrix::missed)).collect()
     }
 
     /// How many rows there are.
@@ -169,11 +178,15 @@ impl Report {
     /// The table in markdown.
     #[must_use]
     pub fn table(&self) -> String {
-        let mut out = String::from(
-            "| row | ours | floor | ratio | goal | met | ours p50 / p99 / p99.9 us | floor p50 / p99 us \
+        let mut out = if self.rows.is_empty() {
+            String::new()
+        } else {
+            String::from(
+                "| row | ours | floor | ratio | goal | met | ours p50 / p99 / p99.9 us | floor p50 / p99 us \
              | ours user + system us | floor user + system us |\n\
              | --- | ---: | ---: | ---: | --- | --- | --- | --- | --- | --- |\n",
-        );
+            )
+        };
         for row in &self.rows {
             if row.samples.is_empty() {
                 let _ = writeln!(out, "| {} | {} |  |  |  |  |  |  |  |  |", row.name, row.absent);
@@ -210,6 +223,9 @@ impl Report {
                 row.name, row.unit
             );
         }
+        for matrix in &self.compared {
+            let _ = write!(out, "\n{}", matrix.table());
+        }
         out
     }
 
@@ -230,7 +246,7 @@ impl Report {
 }
 
 /// Three figures that matter, thousands apart.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value.abs() < 10.0 {
         return format!("{value:.2}");
     }

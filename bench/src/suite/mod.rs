@@ -12,6 +12,9 @@ mod writes;
 
 pub use writes::singles;
 
+use crate::compare::data::Data;
+use crate::compare::rows::{employees, small};
+use crate::compare::{SMALL, alone};
 use crate::dataset::{Lines, SEED};
 use crate::floor::machine;
 use crate::load::{Outcome, closed_loop};
@@ -29,7 +32,7 @@ pub struct Plan {
     pub repetitions: usize,
     /// Divides the number of single requests.
     pub hurry: usize,
-    /// Which groups, all if empty: `batch`, `find`, `point`, `fields`, `single`, `import`, `open`, `events`.
+    /// Which groups, all if empty.
     pub only: Vec<String>,
     /// No server of ours at all.
     pub floors_only: bool,
@@ -49,10 +52,14 @@ impl Plan {
     }
 
     fn does(&self, group: &str) -> bool {
+        debug_assert!(GROUPS.contains(&group), "{group} is not in the list of groups");
         self.only.is_empty() || self.only.iter().any(|g| g == group)
     }
 }
 
+/// What can be run by itself.
+pub const GROUPS: [&str; 10] =
+    ["batch", "find", "point", "fields", "single", "import", "open", "events", "rows", "small"];
 /// The collection's routes.
 const COLLECTION: &str = "/v1/db/bench/employees";
 /// Documents in one `insertMany`.
@@ -94,6 +101,17 @@ pub fn run(plan: &Plan, report: &mut Report) -> io::Result<()> {
         if plan.does("events") {
             round.events()?;
         }
+    }
+    if plan.floors_only {
+        return Ok(());
+    }
+    drop((lines, batches));
+    if plan.does("rows") {
+        let data = Data::employees(plan.documents);
+        report.attach(alone("suite A", data, employees(), plan.repetitions, plan.hurry)?);
+    }
+    if plan.does("small") {
+        report.attach(alone("small documents", Data::small(SMALL), small(), plan.repetitions, plan.hurry)?);
     }
     Ok(())
 }

@@ -1,0 +1,1 @@
+//! Engines of others, found by address or on the path.
