@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -128,6 +128,8 @@ impl LiveCount {
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     inner: RwLock<Names>,
+    /// The newest commit that dropped a collection.
+    last_drop: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -200,6 +202,16 @@ impl Catalog {
             }
         }
         Some(collection)
+    }
+
+    /// A commit dropped collections.
+    pub(crate) fn note_dropped(&self, seq: Seq) {
+        self.last_drop.fetch_max(seq.get(), Ordering::AcqRel);
+    }
+
+    /// The newest commit since the opening that dropped a collection.
+    pub(crate) fn last_drop(&self) -> Seq {
+        Seq::from_raw(self.last_drop.load(Ordering::Acquire))
     }
 
     /// The names of all databases.

@@ -27,6 +27,7 @@ use crate::txn::define;
 use crate::txn::group::Pending;
 use crate::txn::insert::{self, InsertOutcome};
 use crate::txn::modify::{self, DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};
+use crate::txn::transaction::{Names, Transaction};
 
 /// A collection of documents, by name.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct Collection {
     pub(crate) core: Arc<Core>,
     db: Arc<str>,
     name: Arc<str>,
+    /// Operations on documents run inside it.
+    within: Option<Transaction>,
 }
 
 /// What came of `create`.
@@ -96,7 +99,24 @@ const EMPTY_OBJECT: &[u8] = &[16, 3, 0];
 
 impl Collection {
     pub(crate) fn new(core: Arc<Core>, db: &str, name: &str) -> Self {
-        Self { core, db: db.into(), name: name.into() }
+        Self { core, db: db.into(), name: name.into(), within: None }
+    }
+
+    /// The same collection, whose operations on documents run inside a transaction of the same database. What declares,
+    /// drops or compacts is no part of one, and goes on as outside.
+    #[must_use]
+    pub fn within(&self, transaction: &Transaction) -> Self {
+        Self { within: Some(transaction.clone()), ..self.clone() }
+    }
+
+    /// Whether its operations run inside a transaction.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.within.is_some()
+    }
+
+    fn names(&self) -> Names<'_> {
+        (&self.db, &self.name)
     }
 
     /// Its name.
@@ -201,6 +221,9 @@ impl Collection {
         ordered: bool,
         options: &WriteOptions,
     ) -> Result<Pending<InsertOutcome>> {
+        if let Some(within) = &self.within {
+            return within.insert_batch(self.names(), batch).map(Pending::ready);
+        }
         insert::insert(&self.core, &mut || self.open(), batch, ordered, options)
     }
 
@@ -209,6 +232,9 @@ impl Collection {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub fn get(&self, id: JsonbRef<'_>) -> Result<Option<Document>> {
+        if let Some(within) = &self.within {
+            return within.get(self.names(), id);
+        }
         let Some(state) = self.state() else { return Ok(None) };
         let snapshot = self.core.snapshot();
         let found = state.version().find(id_hash(id), id, snapshot.seq())?;
@@ -313,6 +339,9 @@ impl Collection {
     /// # Errors
     /// `LimitExceeded` where a sort takes too much memory; `TimedOut`; `Corrupt`, `Io`.
     pub fn find(&self, request: FindRequest) -> Result<Cursor> {
+        if let Some(within) = &self.within {
+            return within.find(self.names(), request);
+        }
         find::find(&self.core, self.state().as_deref(), request)
     }
 
@@ -321,6 +350,9 @@ impl Collection {
     /// # Errors
     /// As [`Collection::find`].
     pub fn count(&self, filter: Filter, skip: u64, limit: Option<u64>, deadline: Option<Deadline>) -> Result<u64> {
+        if let Some(within) = &self.within {
+            return within.count(self.names(), filter, (skip, limit), deadline);
+        }
         find::count(&self.core, self.state().as_deref(), filter, skip, limit, deadline)
     }
 
@@ -330,6 +362,9 @@ impl Collection {
     /// # Errors
     /// As [`Collection::count`].
     pub fn count_at_hand(&self, filter: &Filter, skip: u64, limit: Option<u64>) -> Result<Option<u64>> {
+        if self.is_within() {
+            return Ok(None);
+        }
         at_hand::count(&self.core, self.state().as_deref(), filter, skip, limit)
     }
 
@@ -339,16 +374,20 @@ impl Collection {
     /// # Errors
     /// As [`Collection::find`].
     pub fn is_at_hand(&self, filter: &Filter) -> Result<bool> {
+        if self.is_within() {
+            return Ok(false);
+        }
         at_hand::find(&self.core, self.state().as_deref(), filter)
     }
 
     /// Whether it has so few documents that looking at them all costs less than handing that to another thread.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        self.state().is_none_or(|state| {
-            let version = state.version();
-            version.segments.is_empty() && version.tails().all(|tail| tail.rows() <= at_hand::ROWS_MAX)
-        })
+        !self.is_within()
+            && self.state().is_none_or(|state| {
+                let version = state.version();
+                version.segments.is_empty() && version.tails().all(|tail| tail.rows() <= at_hand::ROWS_MAX)
+            })
     }
 
     /// Updates or replaces what a request asks for.
@@ -356,6 +395,9 @@ impl Collection {
     /// # Errors
     /// The update's own, with nothing changed.
     pub fn update(&self, request: &UpdateRequest, options: &WriteOptions) -> Result<Pending<UpdateOutcome>> {
+        if let Some(within) = &self.within {
+            return within.update(self.names(), request, options).map(Pending::ready);
+        }
         modify::update(&self.core, self.state(), &mut || self.open(), request, options)
     }
 
@@ -368,6 +410,9 @@ impl Collection {
         request: &UpdateRequest,
         options: &WriteOptions,
     ) -> Result<Pending<(UpdateOutcome, Modified)>> {
+        if let Some(within) = &self.within {
+            return within.find_and_update(self.names(), request, options).map(Pending::ready);
+        }
         modify::find_and_update(&self.core, self.state(), &mut || self.open(), request, options)
     }
 
@@ -376,6 +421,9 @@ impl Collection {
     /// # Errors
     /// As [`Collection::delete`].
     pub fn find_and_delete(&self, request: &DeleteRequest, options: &WriteOptions) -> Result<Pending<Modified>> {
+        if let Some(within) = &self.within {
+            return within.find_and_delete(self.names(), request, options).map(Pending::ready);
+        }
         modify::find_and_delete(&self.core, self.state(), request, options)
     }
 
@@ -400,6 +448,9 @@ impl Collection {
     /// # Errors
     /// As [`Collection::find`]; `LimitExceeded` where the values take too much memory.
     pub fn distinct(&self, distinct: &mut Distinct, filter: Filter, deadline: Option<Deadline>) -> Result<()> {
+        if let Some(within) = &self.within {
+            return within.distinct(self.names(), distinct, filter, deadline);
+        }
         find::distinct(&self.core, self.state().as_deref(), distinct, filter, deadline)
     }
 
@@ -408,6 +459,9 @@ impl Collection {
     /// # Errors
     /// The filter's own, with nothing changed.
     pub fn delete(&self, request: &DeleteRequest, options: &WriteOptions) -> Result<Pending<DeleteOutcome>> {
+        if let Some(within) = &self.within {
+            return within.delete(self.names(), request, options).map(Pending::ready);
+        }
         modify::delete(&self.core, self.state(), request, options)
     }
 }

@@ -19,8 +19,10 @@ use crate::object_id::ObjectIds;
 use crate::options::{Deadline, Durability, Options, WriteOptions};
 use crate::segment::BlockCache;
 use crate::spill::SpillRoom;
+use crate::txn::claims::Claims;
 use crate::txn::commit::CommitOrder;
 use crate::txn::group::Group;
+use crate::txn::registry::Transactions;
 
 /// What all parts of an open database share.
 #[derive(Debug)]
@@ -32,6 +34,9 @@ pub(crate) struct Core {
     pub order: CommitOrder,
     pub group: Arc<Group>,
     pub snapshots: Arc<Snapshots>,
+    /// What open transactions have written first.
+    pub claims: Claims,
+    pub transactions: Transactions,
     pub cache: Arc<BlockCache>,
     /// What queries hold.
     pub queries: Arc<Budget>,
@@ -119,6 +124,13 @@ impl Core {
             let mut lock = self.sealing.lock.lock();
             self.sealing.changed.wait_for(&mut lock, std::time::Duration::from_millis(20));
         }
+    }
+
+    /// Ends snapshots and transactions that are too old; how many.
+    pub(crate) fn end_old(&self) -> u64 {
+        let most = u64::try_from(self.options.snapshot_age_max.as_nanos()).unwrap_or(u64::MAX);
+        let ended = self.snapshots.end_old(self.watermarks(), self.clock.monotonic_nanos(), most);
+        ended + self.transactions.sweep(self)
     }
 
     /// Tells whoever builds or waits for indexes to look again.

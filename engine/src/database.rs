@@ -117,6 +117,8 @@ pub struct EngineStats {
     pub cursors_cancelled: u64,
     /// Snapshots open now.
     pub snapshots: u64,
+    /// Interactive transactions open now.
+    pub transactions: u64,
     /// Whether writes are taken.
     pub writer: WriterState,
 }
@@ -147,6 +149,10 @@ impl Database {
         let (core, recovered) = recovery::open(storage, clock, options)?;
         let worker = Worker::start(&core);
         Ok(Self { inner: Arc::new(Inner { core, recovered, worker }) })
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.inner.core
     }
 
     pub(crate) fn id_maker(&self) -> IdMaker {
@@ -246,6 +252,7 @@ impl Database {
             cursors_opened: count(&core.counters.cursors_opened),
             cursors_cancelled: count(&core.counters.cursors_cancelled),
             snapshots: core.snapshots.count() as u64,
+            transactions: core.transactions.open() as u64,
             writer: self.writer_state(),
         }
     }
@@ -312,6 +319,7 @@ impl Inner {
             return Ok(());
         }
         self.worker.stop(&self.core);
+        self.core.transactions.end();
         if let Some(error) = self.core.group.poisoned() {
             return Err(error);
         }

@@ -58,6 +58,7 @@ mod recovery;
 pub mod segment;
 mod spill;
 mod tail;
+mod transactions;
 mod txn;
 mod typed;
 
@@ -78,3 +79,4 @@ pub use recovery::salvage::{SalvageReport, salvage};
 pub use txn::group::Pending;
 pub use txn::insert::{InsertOutcome, WriteFailure};
 pub use txn::modify::{DeleteOutcome, DeleteRequest, Modified, UpdateOutcome, UpdateRequest};
+pub use txn::transaction::Transaction;

@@ -22,8 +22,17 @@ pub const DEADLINE_CHECK_ROWS: usize = 256;
 pub const SORT_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The most memory that the values of one `distinct` take; an answer is one document, of at most 16 MiB.
 pub const DISTINCT_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
+/// Bytes of documents that one transaction may write.
+pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Documents that one transaction may write, each time counted.
+pub const TRANSACTION_WRITES_MAX: usize = ROWS_MAX as usize;
+/// Documents that changed since a transaction's snapshot and that its questions are held against before it begins anew.
+pub const CHANGES_ASKED_MAX: usize = 4096;
+/// Outcomes of transactions that are remembered, for commits that are asked for again.
+pub const OUTCOMES_MAX: usize = 10_000;
 
 const _: () = assert!(DOCUMENT_BYTES_MAX * 4 < COMMIT_BYTES_MAX);
+const _: () = assert!(TRANSACTION_BYTES_MAX * 2 < COMMIT_BYTES_MAX);
 /// Declared indexes of one collection, `_id_` counted.
 pub const INDEXES_MAX: usize = 64;
 /// Fields of one index.

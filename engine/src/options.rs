@@ -38,6 +38,15 @@ pub struct Options {
     pub cache_bytes: usize,
     /// How often documents are looked for whose `expireAfterSeconds` has passed. Default: 60 s.
     pub expiry_interval: Duration,
+    /// A snapshot that has not been the newest for so long is ended, and whoever still reads at it gets an error: what
+    /// ended after it is kept meanwhile. Default: 1 hour.
+    pub snapshot_age_max: Duration,
+    /// Interactive transactions that are open at once; beyond it beginning one is refused as `Busy`. Default: 1024.
+    pub transactions_max: usize,
+    /// An interactive transaction that is asked for nothing for so long is aborted. Default: 60 s.
+    pub transaction_idle_max: Duration,
+    /// An interactive transaction is aborted after so long, whatever it does. Default: 5 minutes.
+    pub transaction_time_max: Duration,
     /// Whether columns are made and asked. Off only in tests, which hold the answers with columns to those without.
     pub columns: bool,
     /// Seals and compacts in the background. Off only in tests that step the engine themselves with `Database::seal`.
@@ -57,6 +66,10 @@ impl Default for Options {
             query_bytes_max: 512 << 20,
             cache_bytes: 128 << 20,
             expiry_interval: Duration::from_secs(60),
+            snapshot_age_max: Duration::from_secs(3600),
+            transactions_max: 1024,
+            transaction_idle_max: Duration::from_secs(60),
+            transaction_time_max: Duration::from_secs(300),
             columns: true,
             background: true,
         }

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("lib", 0),
     ("database", 0),
     ("collection", 0),
+    ("transactions", 0),
     ("typed", 0),
     ("fuzzing", 0),
     ("core", 1),

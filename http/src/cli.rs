@@ -91,6 +91,18 @@ pub(crate) struct ServeArgs {
     /// Time a request may take that names no maxTimeMS; 0 is no limit.
     #[arg(long, env = "QUARRYDB_MAX_TIME", default_value = "0", value_parser = duration, value_name = "TIME")]
     pub(crate) max_time: Duration,
+    /// Interactive transactions open at once; above it 429.
+    #[arg(long, env = "QUARRYDB_TRANSACTIONS", default_value_t = 1024, value_name = "N")]
+    pub(crate) transactions: usize,
+    /// An interactive transaction that is asked for nothing for so long is aborted.
+    #[arg(long, env = "QUARRYDB_TRANSACTION_IDLE", default_value = "60s", value_parser = duration, value_name = "TIME")]
+    pub(crate) transaction_idle: Duration,
+    /// An interactive transaction is aborted after so long, whatever it does.
+    #[arg(long, env = "QUARRYDB_TRANSACTION_TIME", default_value = "300s", value_parser = duration, value_name = "TIME")]
+    pub(crate) transaction_time: Duration,
+    /// A find or a transaction that still reads what has been overtaken for so long ends with an error.
+    #[arg(long, env = "QUARRYDB_SNAPSHOT_AGE", default_value = "3600s", value_parser = duration, value_name = "TIME")]
+    pub(crate) snapshot_age: Duration,
     /// How long running requests may take at the end.
     #[arg(long, env = "QUARRYDB_SHUTDOWN_TIMEOUT", default_value = "8s", value_parser = duration, value_name = "TIME")]
     pub(crate) shutdown_timeout: Duration,

@@ -21,6 +21,10 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) durability: quarrydb::Durability,
     pub(crate) seal_rows: u32,
+    pub(crate) transactions: usize,
+    pub(crate) transaction_idle: Duration,
+    pub(crate) transaction_time: Duration,
+    pub(crate) snapshot_age: Duration,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_bodies_bytes: usize,
     /// What this process may have.
@@ -81,6 +85,10 @@ impl Settings {
             listen,
             durability,
             seal_rows: args.seal_rows,
+            transactions: args.transactions,
+            transaction_idle: args.transaction_idle,
+            transaction_time: args.transaction_time,
+            snapshot_age: args.snapshot_age,
             max_body_bytes: args.max_body,
             max_bodies_bytes: args
                 .max_bodies

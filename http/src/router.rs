@@ -9,7 +9,7 @@ use axum::routing::{MethodRouter, any, delete, get, post};
 use http::Request;
 
 use crate::operation::Operation;
-use crate::routes::{action, by_id, collections, documents, import, later, server};
+use crate::routes::{action, by_id, collections, documents, import, later, server, transaction};
 use crate::state::Shared;
 
 /// The operations of `POST /v1/db/{db}/{coll}/<operation>`.
@@ -62,10 +62,10 @@ pub(crate) fn all(app: Shared) -> Router {
         )
         .route("/v1/db/{db}/{coll}/changes", get(later::changes))
         .route("/v1/changes", get(later::changes))
-        .route("/v1/transaction", post(later::transactions))
-        .route("/v1/transactions", post(later::transactions))
-        .route("/v1/transactions/{id}/commit", post(later::transactions))
-        .route("/v1/transactions/{id}/abort", post(later::transactions));
+        .route("/v1/transaction", post(transaction::single))
+        .route("/v1/transactions", post(transaction::begin))
+        .route("/v1/transactions/{id}/commit", post(transaction::commit))
+        .route("/v1/transactions/{id}/abort", post(transaction::abort));
     for operation in DOCUMENT_OPERATIONS {
         router = router.route(&format!("/v1/db/{{db}}/{{coll}}/{}", operation.name()), document_operation(operation));
     }

@@ -96,6 +96,10 @@ fn open(app: &App) -> Result<Database, String> {
     let options = Options {
         durability: settings.durability,
         tail_rows_max: settings.seal_rows,
+        transactions_max: settings.transactions,
+        transaction_idle_max: settings.transaction_idle,
+        transaction_time_max: settings.transaction_time,
+        snapshot_age_max: settings.snapshot_age,
         ..Options::for_memory(settings.memory_bytes)
     };
     let path = &app.settings.data;

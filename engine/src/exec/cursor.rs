@@ -77,6 +77,16 @@ pub struct Cursor {
     ready: VecDeque<Document>,
     /// Memory for the pieces in flight, where there may be many.
     room: Option<Reservation>,
+    /// Who is told how it fares.
+    witness: Option<Arc<dyn Witness>>,
+}
+
+/// Who is told how a cursor fares.
+pub(crate) trait Witness: std::fmt::Debug + Send + Sync {
+    /// A piece of the answer was handed on.
+    fn goes_on(&self);
+    /// It has failed, and what was handed on is not the whole answer.
+    fn failed(&self);
 }
 
 #[derive(Debug)]
@@ -97,18 +107,31 @@ pub type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, u64) -> ControlFlow<()>;
 
 impl Cursor {
     pub(crate) fn of_point(core: &Arc<Core>, found: Option<StoredDocument>, wanted: Wanted) -> Self {
-        Self { core: Arc::clone(core), wanted, rows: Rows::Point(found), ready: VecDeque::new(), room: None }
+        Self {
+            core: Arc::clone(core),
+            wanted,
+            rows: Rows::Point(found),
+            ready: VecDeque::new(),
+            room: None,
+            witness: None,
+        }
     }
 
     pub(crate) fn of_scan(core: &Arc<Core>, scan: Scan, wanted: Wanted, skip: u64, limit: Option<u64>) -> Result<Self> {
         let morsels = scan.morsels()?.into();
         let rows = Rows::Scan { scan, morsels, skip, limit };
-        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
+        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None, witness: None }.with_room()
     }
 
     pub(crate) fn of_rows(core: &Arc<Core>, scan: Scan, rows: Ordered, wanted: Wanted) -> Result<Self> {
         let rows = Rows::Sorted { scan, rows };
-        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None }.with_room()
+        Self { core: Arc::clone(core), wanted, rows, ready: VecDeque::new(), room: None, witness: None }.with_room()
+    }
+
+    /// The same with somebody who is told how it fares.
+    pub(crate) fn with_witness(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
     }
 
     /// Reserves what `stream` may hold in pieces, before anything of the answer is sent.
@@ -156,6 +179,14 @@ impl Cursor {
     /// `Corrupt`, `Io`, `TimedOut`, the filter's and the projection's own.
     #[allow(clippy::should_implement_trait, reason = "it can fail, and Iterator cannot")]
     pub fn next(&mut self) -> Result<Option<Document>> {
+        let next = self.advance_to_next();
+        if let (Err(_), Some(witness)) = (&next, &self.witness) {
+            witness.failed();
+        }
+        next
+    }
+
+    fn advance_to_next(&mut self) -> Result<Option<Document>> {
         loop {
             if let Some(document) = self.ready.pop_front() {
                 return Ok(Some(document));
@@ -207,9 +238,13 @@ impl Cursor {
     /// As [`Cursor::next`]; what was handed on before is then not the whole answer.
     pub fn stream(mut self, print: Print<'_>, sink: Sink<'_>) -> Result<u64> {
         let core = Arc::clone(&self.core);
+        let witness = self.witness.take();
         let mut cancelled = false;
         let mut sent = 0;
         let mut counting = |chunk: Vec<u8>, documents: u64| {
+            if let Some(witness) = &witness {
+                witness.goes_on();
+            }
             let flow = sink(chunk, documents);
             cancelled |= flow.is_break();
             sent += documents;
@@ -226,6 +261,9 @@ impl Cursor {
         };
         if cancelled {
             core.counters.cursors_cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Err(_), Some(witness)) = (&result, &witness) {
+            witness.failed();
         }
         result.map(|()| sent)
     }

@@ -8,10 +8,12 @@ use quarrydb_query::{Distinct, Filter, Projection, Sort};
 use super::cursor::{Cursor, Wanted};
 use super::scan::{Ask, Scan, matches};
 use super::sort;
+use super::view::View;
 use crate::budget::Meter;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
+use crate::mvcc::Snapshot;
 use crate::mvcc::version::StoredDocument;
 use crate::options::Deadline;
 use std::sync::atomic::Ordering;
@@ -61,18 +63,32 @@ pub(crate) fn point(
 
 /// Answers a `find`.
 pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, request: FindRequest) -> Result<Cursor> {
+    let Some(collection) = collection else { return of_found(core, None, request) };
+    if let Some(id) = request.filter.id_point() {
+        let found = point(core, collection, id, &request.filter, request.deadline)?;
+        return of_found(core, found, request);
+    }
+    // The snapshot first, the version after it (see `mvcc`).
+    let snapshot = core.snapshot();
+    find_in(core, View::of(collection), snapshot, request)
+}
+
+/// Answers a `find` that is known to find this or nothing.
+pub(crate) fn of_found(core: &Arc<Core>, found: Option<StoredDocument>, request: FindRequest) -> Result<Cursor> {
+    let FindRequest { filter, projection, skip, deadline, .. } = request;
+    let wanted = Wanted { projection: projection.map(|p| p.for_filter(&filter)).transpose()?, deadline };
+    core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
+    Ok(Cursor::of_point(core, found.filter(|_| skip == 0), wanted))
+}
+
+/// Answers a `find` over a view.
+pub(crate) fn find_in(core: &Arc<Core>, view: View, snapshot: Snapshot, request: FindRequest) -> Result<Cursor> {
     let FindRequest { filter, projection, sort, allow_disk_use, skip, limit, deadline } = request;
     let limit = limit.filter(|&limit| limit > 0);
     let wanted = Wanted { projection: projection.map(|p| p.for_filter(&filter)).transpose()?, deadline };
     core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
-    let Some(collection) = collection else { return Ok(Cursor::of_point(core, None, wanted)) };
-    if let Some(id) = filter.id_point() {
-        let found = if skip > 0 { None } else { point(core, collection, id, &filter, deadline)? };
-        return Ok(Cursor::of_point(core, found, wanted));
-    }
-    let snapshot = core.snapshot();
     let ask = if sort.is_some() { Ask::Values } else { Ask::Filter };
-    let scan = Scan::new(collection, snapshot, filter, deadline, ask.within(&core.options))?;
+    let scan = Scan::over(view, snapshot, filter, deadline, ask.within(&core.options))?;
     match sort {
         None => Cursor::of_scan(core, scan, wanted, skip, limit),
         Some(sort) => {
@@ -100,13 +116,29 @@ pub(crate) fn count(
         u64::from(point(core, collection, id, &filter, deadline)?.is_some())
     } else {
         let snapshot = core.snapshot();
-        let scan = Scan::new(collection, snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
-        let count = scan.count()?;
-        core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
-        count
+        count_in(core, View::of(collection), snapshot, filter, deadline)?
     };
+    Ok(between(all, skip, limit))
+}
+
+/// How many documents of a view match.
+pub(crate) fn count_in(
+    core: &Core,
+    view: View,
+    snapshot: Snapshot,
+    filter: Filter,
+    deadline: Option<Deadline>,
+) -> Result<u64> {
+    let scan = Scan::over(view, snapshot, filter, deadline, Ask::Filter.within(&core.options))?;
+    let count = scan.count()?;
+    core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
+    Ok(count)
+}
+
+/// What a skip and a limit leave of a count.
+pub(crate) fn between(all: u64, skip: u64, limit: Option<u64>) -> u64 {
     let after_skip = all.saturating_sub(skip);
-    Ok(limit.filter(|&limit| limit > 0).map_or(after_skip, |limit| after_skip.min(limit)))
+    limit.filter(|&limit| limit > 0).map_or(after_skip, |limit| after_skip.min(limit))
 }
 
 /// Answers a `distinct`.
@@ -119,7 +151,19 @@ pub(crate) fn distinct(
 ) -> Result<()> {
     let Some(collection) = collection else { return Ok(()) };
     let snapshot = core.snapshot();
-    let scan = Scan::new(collection, snapshot, filter, deadline, Ask::Values.within(&core.options))?;
+    distinct_in(core, View::of(collection), snapshot, distinct, filter, deadline)
+}
+
+/// Adds the values of a view's documents that match.
+pub(crate) fn distinct_in(
+    core: &Core,
+    view: View,
+    snapshot: Snapshot,
+    distinct: &mut Distinct,
+    filter: Filter,
+    deadline: Option<Deadline>,
+) -> Result<()> {
+    let scan = Scan::over(view, snapshot, filter, deadline, Ask::Values.within(&core.options))?;
     super::distinct::distinct(&scan, distinct, &Meter::new(&core.queries))?;
     core.counters.documents_examined.fetch_add(scan.examined.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(())

@@ -15,3 +15,4 @@ pub(crate) mod scan;
 mod select;
 pub(crate) mod sort;
 mod sort_columns;
+pub(crate) mod view;

@@ -52,6 +52,13 @@ pub(super) enum Chunking {
     None,
 }
 
+/// What is seen of a tail: what was there at a `Seq`, without what is hidden.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'s> {
+    pub at: Seq,
+    pub hidden: Option<&'s RoaringBitmap>,
+}
+
 /// The few rows of so many of a tail that a declared index leaves, if one does.
 pub(super) type FewOfTail<'f> = &'f dyn Fn(&Tail, u32) -> Result<Option<Answer>>;
 
@@ -60,11 +67,14 @@ pub(super) fn add_tail(
     parts: &mut Vec<Part>,
     source: u32,
     tail: &Arc<Tail>,
-    at: Seq,
+    Seen { at, hidden }: Seen<'_>,
     chunks: Chunking,
     by_index: FewOfTail<'_>,
 ) -> Result<()> {
-    let (seen, ended) = tail.seen(at);
+    let (seen, mut ended) = tail.seen(at);
+    if let Some(hidden) = hidden {
+        ended |= hidden;
+    }
     if let Some(answer) = by_index(tail, seen)? {
         let ended = ended.iter().take_while(|row| *row < seen).collect::<RoaringBitmap>();
         let unseen = Unseen::Known((!ended.is_empty()).then(|| ended.clone()));

@@ -5,6 +5,7 @@
 //! (`select.rs`); of those the filter is asked only where columns leave it open. Blocks are unpacked into the caller's
 //! buffer and not cached: a scan must not push out what point reads need.
 
+use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,9 +19,10 @@ use roaring::RoaringBitmap;
 
 use super::by_index::{ByIndex, few_of_tail};
 use super::look::Look;
-use super::parts::{Chunking, FewOfTail, Part, PartColumns, Unseen, add_tail};
+use super::parts::{Chunking, FewOfTail, Part, PartColumns, Seen, Unseen, add_tail};
 use super::select::{Counted, Selection};
 use super::sort_columns;
+use super::view::View;
 use crate::catalog::CollectionState;
 use crate::columns::Source;
 use crate::error::Result;
@@ -77,6 +79,8 @@ pub(crate) struct Scan {
     pub examined: AtomicU64,
     /// Whether some were looked at for their place in a sort.
     sorted_by_documents: AtomicBool,
+    /// Rows that are not seen, by source.
+    hidden: HashMap<u32, RoaringBitmap>,
 }
 
 /// A piece of a scan: rows of a part, counted in the part.
@@ -159,7 +163,20 @@ impl Scan {
         ask: Ask,
     ) -> Result<Self> {
         // The snapshot first, the version after it (see `mvcc`).
-        let version = collection.version();
+        Self::over(View::of(collection), snapshot, filter, deadline, ask)
+    }
+
+    /// A scan of a view, whose version is not older than the snapshot.
+    ///
+    /// # Errors
+    /// As [`Scan::new`].
+    pub(crate) fn over(
+        View { version, indexes: declared, hidden }: View,
+        snapshot: Snapshot,
+        filter: Filter,
+        deadline: Option<Deadline>,
+        ask: Ask,
+    ) -> Result<Self> {
         let prepared = Prepared::new(&filter);
         let mut parts = Vec::new();
         let chunks = match ask {
@@ -169,7 +186,6 @@ impl Scan {
             Ask::AtHand => Chunking::AsTheyAre,
             Ask::Filter | Ask::Nothing => Chunking::None,
         };
-        let declared = collection.indexes();
         let serve = ask != Ask::Nothing && !filter.is_everything();
         let indexes: Vec<_> = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
         for (source, sealed) in (0..).zip(&version.segments) {
@@ -182,7 +198,9 @@ impl Scan {
         };
         let first_tail = parts.len() as u32;
         for (index, tail) in (0..).zip(version.tails().collect::<Vec<_>>().into_iter().rev()) {
-            add_tail(&mut parts, first_tail + index, tail, snapshot.seq(), chunks, few)?;
+            let source = first_tail + index;
+            let seen = Seen { at: snapshot.seq(), hidden: hidden.get(&source) };
+            add_tail(&mut parts, source, tail, seen, chunks, few)?;
         }
         Ok(Self {
             version,
@@ -194,6 +212,7 @@ impl Scan {
             parts,
             examined: AtomicU64::new(0),
             sorted_by_documents: AtomicBool::new(false),
+            hidden,
         })
     }
 
@@ -226,7 +245,13 @@ impl Scan {
     pub(super) fn unseen(&self, part: &Part) -> Result<Option<RoaringBitmap>> {
         match (&part.unseen, self.version.segments.get(part.source as usize)) {
             (Unseen::Known(unseen), _) => Ok(unseen.clone()),
-            (Unseen::OfSegment, Some(sealed)) => sealed.unseen(self.seq()),
+            (Unseen::OfSegment, Some(sealed)) => {
+                let mut unseen = sealed.unseen(self.seq())?;
+                if let Some(hidden) = self.hidden.get(&part.source) {
+                    *unseen.get_or_insert_default() |= hidden;
+                }
+                Ok(unseen)
+            }
             (Unseen::OfSegment, None) => Ok(None),
         }
     }
@@ -237,6 +262,8 @@ impl Scan {
             return Ok(selection);
         }
         let found = self.select(part, self.unseen(part)?)?;
+        // Since when rows are dead is kept for snapshots that are open alone.
+        self.snapshot.check()?;
         Ok(part.selection.get_or_init(|| found))
     }
 
@@ -311,6 +338,7 @@ impl Scan {
     /// `Corrupt` and `Io` from a segment, the filter's own, `TimedOut`.
     pub(crate) fn run(&self, morsel: &Morsel, buffer: &mut BlockBuf, each: Each<'_>) -> Result<ControlFlow<()>> {
         Deadline::check(self.deadline)?;
+        self.snapshot.check()?;
         let Some(part) = self.parts.get(morsel.part) else { return Ok(ControlFlow::Continue(())) };
         let selection = self.selection(part)?;
         let mut look = Look { scan: self, part, selection, exact: selection.is_exact(), examined: 0 };
@@ -489,6 +517,7 @@ impl Scan {
         } else {
             self.parts.par_iter().map(of_part).try_reduce(|| 0, |a, b| Ok(a + b))?
         };
+        self.snapshot.check()?;
         let open = |part: &Part| part.selection.get().is_some_and(|selection| !selection.is_exact());
         if !self.parts.iter().any(open) {
             return Ok(known);

@@ -164,11 +164,12 @@ fn compactor(core: &Arc<Core>, stopping: &AtomicBool) {
     }
 }
 
-/// Builds what is declared, and now and then deletes what has expired.
+/// Builds what is declared, now and then deletes what has expired, and ends snapshots and transactions that are too old.
 fn indexer(core: &Arc<Core>, stopping: &AtomicBool) {
     let interval = u64::try_from(core.options.expiry_interval.as_nanos()).unwrap_or(u64::MAX);
     let mut looked = monotonic_nanos();
     while !stopping.load(Ordering::Acquire) {
+        core.end_old();
         if monotonic_nanos().saturating_sub(looked) >= interval {
             // What fails, as on a full disk, is tried again at the next look.
             let _ = expiry::step(core);

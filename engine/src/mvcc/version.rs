@@ -3,6 +3,7 @@
 //! A version is immutable; a seal or a compaction puts a new one in its place, carrying over every end recorded in the
 //! old. Gives the row of an `_id`, for a reader at a `Seq` and for the committer. Next: `exec/scan.rs` reads all rows.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use quarrydb_jsonb::JsonbRef;
@@ -109,6 +110,17 @@ impl Address {
         }
     }
 
+    /// The commit that it began with.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn created(&self) -> Result<Seq> {
+        match self {
+            Self::Tail(tail, row) => Ok(tail.life(*row).map_or(Seq::MAX, |(created, _)| created)),
+            Self::Segment(sealed, row) => sealed.segment.seq_of(*row),
+        }
+    }
+
     /// The document.
     ///
     /// # Errors
@@ -157,6 +169,78 @@ impl Version {
             }
         }
         Ok(self.find_in_segments(hash, id, at)?.map(|(_, _, document)| StoredDocument::Segment(document)))
+    }
+
+    /// The same with where it lies.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn locate(&self, hash: u64, id: JsonbRef<'_>, at: Seq) -> Result<Option<(Address, StoredDocument)>> {
+        for tail in self.tails() {
+            match tail.find(hash, id, at) {
+                Found::Row(row) => {
+                    let found = tail.document(row).map(StoredDocument::Tail);
+                    return Ok(found.map(|document| (Address::Tail(Arc::clone(tail), row), document)));
+                }
+                Found::Gone => return Ok(None),
+                Found::Nothing => {}
+            }
+        }
+        let found = self.find_in_segments(hash, id, at)?;
+        Ok(found.map(|(sealed, row, document)| (Address::Segment(sealed, row), StoredDocument::Segment(document))))
+    }
+
+    /// Calls `each` with the documents that began or ended after `since`, in no order, until it says that it is enough;
+    /// false where they are more than `most`, and not all were shown.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment, and those of `each`.
+    pub(crate) fn changed_since(
+        &self,
+        since: Seq,
+        most: usize,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let mut left = most;
+        let mut show = |document: JsonbRef<'_>| -> Result<Option<bool>> {
+            let Some(less) = left.checked_sub(1) else { return Ok(Some(false)) };
+            left = less;
+            Ok(each(document)?.is_break().then_some(true))
+        };
+        for tail in self.tails() {
+            for row in (0..tail.rows()).rev().map(RowId::from_raw) {
+                // Rows stand in the order of their creation.
+                let Some(document) = tail.life(row).filter(|life| life.0 > since).and_then(|_| tail.view(row)) else {
+                    break;
+                };
+                if let Some(end) = show(document)? {
+                    return Ok(end);
+                }
+            }
+            for (row, _) in tail.ends_after(since) {
+                let Some(document) = tail.view(row) else { continue };
+                if let Some(end) = show(document)? {
+                    return Ok(end);
+                }
+            }
+        }
+        for sealed in &self.segments {
+            let of_segment = &sealed.segment;
+            let mut rows: Vec<RowId> = sealed.deletes.marked_after(since).into_iter().map(|(row, _)| row).collect();
+            if of_segment.meta().max_seq > since {
+                let mut seqs = Vec::new();
+                of_segment.seqs(0..of_segment.rows(), &mut seqs)?;
+                let new = (0..).zip(&seqs).filter(|(_, seq)| **seq > since.get());
+                rows.extend(new.map(|(row, _)| RowId::from_raw(row)));
+            }
+            for row in rows {
+                let document = of_segment.doc(row)?;
+                if let Some(end) = show(JsonbRef::from_valid(&document))? {
+                    return Ok(end);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The document with this `_id` as the committer sees it: all commits so far.

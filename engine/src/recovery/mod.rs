@@ -33,8 +33,10 @@ use crate::object_id::ObjectIds;
 use crate::options::{Durability, Options};
 use crate::segment::{BlockCache, Deletes, Segment};
 use crate::spill::SpillRoom;
+use crate::txn::claims::Claims;
 use crate::txn::commit::{CommitOrder, freeze_if_full};
 use crate::txn::group::Group;
+use crate::txn::registry::Transactions;
 
 /// What opening a database has met.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +94,8 @@ pub(crate) fn open(
         group: Arc::new(Group::new(log, watermarks)),
         order: CommitOrder::new(last, wall_ms),
         snapshots: Arc::new(Snapshots::default()),
+        claims: Claims::default(),
+        transactions: Transactions::default(),
         ids: Arc::new(ObjectIds::default()),
         queries: Budget::new(options.query_bytes_max),
         spills: SpillRoom::new(Arc::clone(&storage)),

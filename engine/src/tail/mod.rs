@@ -62,6 +62,18 @@ pub(crate) struct TailDocument {
 }
 
 impl TailDocument {
+    /// The document in a part of a payload.
+    #[must_use]
+    pub(crate) fn of(payload: &Payload, (start, len): (u32, u32)) -> Self {
+        Self { payload: payload.clone(), start, len }
+    }
+
+    /// What holds its bytes, and where they lie in it.
+    #[must_use]
+    pub(crate) fn place(&self) -> (&Payload, (u32, u32)) {
+        (&self.payload, (self.start, self.len))
+    }
+
     /// The document.
     #[must_use]
     pub(crate) fn view(&self) -> JsonbRef<'_> {
@@ -243,6 +255,14 @@ impl Tail {
     #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The rows that ended after `since`, in the order of their ends.
+    #[must_use]
+    pub(crate) fn ends_after(&self, since: Seq) -> Vec<(RowId, Seq)> {
+        let ends = self.ends.lock();
+        let after = ends.partition_point(|(_, seq)| *seq <= since);
+        ends.get(after..).unwrap_or_default().to_vec()
     }
 
     /// The rows that ended, in the order of their ends, from the `skip`th on.

@@ -178,6 +178,7 @@ pub(crate) fn drop_collections(
     let ops: Vec<_> = collections.iter().map(|c| Op::Drop { collection: c.id }).collect();
     let payload = Payload::new(payload::finish(Vec::new(), &ops));
     let commit = order.begin(core, payload.bytes().len(), journaled)?;
+    core.catalog.note_dropped(commit.seq());
     for collection in collections {
         core.catalog.remove(collection.id);
         let waiting = collection.version().frozen_bytes();

@@ -227,6 +227,11 @@ impl<T> Pending<T> {
         Self { value: Some(value), wait: Some((Arc::clone(group), Need { seq, durable })), id: None }
     }
 
+    /// A value that rests on nothing that has to be waited for.
+    pub(crate) fn ready(value: T) -> Self {
+        Self { value: Some(value), wait: None, id: None }
+    }
+
     /// The same wait for another value.
     pub fn map<U>(mut self, f: impl FnOnce(T) -> U) -> Pending<U> {
         Pending { value: self.value.take().map(f), wait: self.wait.take(), id: self.id.take() }

@@ -37,9 +37,9 @@ pub struct WriteFailure {
 /// What came of a batch.
 #[derive(Debug)]
 pub struct InsertOutcome {
-    payload: Option<Payload>,
+    pub(super) payload: Option<Payload>,
     /// Position in the batch and place in the payload of what went in.
-    documents: Vec<(u32, Span)>,
+    pub(super) documents: Vec<(u32, Span)>,
     /// How many went in.
     pub inserted: u64,
     /// What did not, in order.
@@ -274,13 +274,15 @@ pub(crate) fn refused(error: quarrydb_jsonb::Error) -> Error {
 
 /// The error of an `_id` that is taken.
 pub(crate) fn duplicate(collection: &CollectionState, id: JsonbRef<'_>) -> Error {
+    duplicate_in((&collection.db, &collection.name), id)
+}
+
+pub(super) fn duplicate_in((db, name): (&str, &str), id: JsonbRef<'_>) -> Error {
     let mut printed = Vec::new();
     quarrydb_jsonb::print(id, quarrydb_jsonb::Style::Relaxed, &mut printed);
     let id_text = String::from_utf8_lossy(&printed);
-    let message = format!(
-        "E11000 duplicate key error collection: {}.{} index: _id_ dup key: {{ _id: {id_text} }}",
-        collection.db, collection.name
-    );
+    let message =
+        format!("E11000 duplicate key error collection: {db}.{name} index: _id_ dup key: {{ _id: {id_text} }}");
     let mut details = quarrydb_jsonb::Builder::new();
     details.begin_object();
     details.field("indexName");

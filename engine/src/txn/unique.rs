@@ -19,17 +19,25 @@ use crate::indexes::{Index, IndexSet};
 use crate::mvcc::version::{Address, Version};
 use crate::tail::Tail;
 
+/// A key of one unique index.
+pub(crate) type UniqueKey = (IndexId, Vec<u8>);
+
 /// Where a row lies, to be told from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    Tail(*const Tail, RowId),
+    /// A tail by where it lies in memory.
+    Tail(usize, RowId),
     Segment(SegmentId, RowId),
 }
 
 impl Place {
+    fn of_tail(tail: &Arc<Tail>, row: RowId) -> Self {
+        Self::Tail(Arc::as_ptr(tail).addr(), row)
+    }
+
     fn of(address: &Address) -> Self {
         match address {
-            Address::Tail(tail, row) => Self::Tail(Arc::as_ptr(tail), *row),
+            Address::Tail(tail, row) => Self::of_tail(tail, *row),
             Address::Segment(sealed, row) => Self::Segment(sealed.segment.meta().id, *row),
         }
     }
@@ -43,7 +51,7 @@ pub(crate) struct Uniqueness {
     /// Rows that end with the commit.
     ending: HashSet<Place>,
     /// Keys that the commit brings.
-    claimed: HashSet<(IndexId, Vec<u8>)>,
+    claimed: HashSet<UniqueKey>,
     maker: KeyMaker,
 }
 
@@ -60,6 +68,45 @@ impl Uniqueness {
         Self { version, indexes, ending, claimed, maker: KeyMaker::default() }
     }
 
+    /// The keys of a document in the unique indexes that serve; or why an index does not take it.
+    pub(crate) fn keys(&mut self, document: JsonbRef<'_>) -> Result<Vec<UniqueKey>> {
+        let mut keys = Vec::new();
+        for index in self.indexes.iter() {
+            let unique = index.definition.unique && index.is_ready();
+            self.maker.each(&index.definition, document, |key| {
+                if unique {
+                    keys.push((index.id, key.to_vec()));
+                }
+            })?;
+        }
+        Ok(keys)
+    }
+
+    /// The error of a document with a key of `keys` that another document has.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` from a segment.
+    pub(crate) fn refuses(
+        &self,
+        names: (&str, &str),
+        document: JsonbRef<'_>,
+        keys: &[UniqueKey],
+        taken: &dyn Fn(&UniqueKey) -> bool,
+    ) -> Result<Option<Error>> {
+        for key in keys {
+            let Some(index) = self.indexes.by_id(key.0) else { continue };
+            if taken(key) || self.holder(index, &key.1)?.is_some() {
+                return Ok(Some(duplicate_in(names, index, document, &key.1)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The version that documents are held against.
+    pub(crate) fn version(&self) -> &Arc<Version> {
+        &self.version
+    }
+
     /// The row at `address` ends with the commit.
     pub(crate) fn ends(&mut self, address: &Address) {
         self.ending.insert(Place::of(address));
@@ -70,26 +117,16 @@ impl Uniqueness {
     /// # Errors
     /// `Corrupt` and `Io` from a segment.
     pub(crate) fn claim(&mut self, collection: &CollectionState, document: JsonbRef<'_>) -> Result<Option<Error>> {
-        let mut keys: Vec<(IndexId, Vec<u8>)> = Vec::new();
-        for index in self.indexes.iter() {
-            let unique = index.definition.unique && index.is_ready();
-            let made = self.maker.each(&index.definition, document, |key| {
-                if unique {
-                    keys.push((index.id, key.to_vec()));
-                }
-            });
-            if let Err(refused) = made {
-                return Ok(Some(refused));
-            }
+        let keys = match self.keys(document) {
+            Ok(keys) => keys,
+            Err(refused) => return Ok(Some(refused)),
+        };
+        let names = (collection.db.as_str(), collection.name.as_str());
+        let refused = self.refuses(names, document, &keys, &|key| self.claimed.contains(key))?;
+        if refused.is_none() {
+            self.claimed.extend(keys);
         }
-        for key in &keys {
-            let Some(index) = self.indexes.by_id(key.0) else { continue };
-            if self.claimed.contains(key) || self.holder(index, &key.1)?.is_some() {
-                return Ok(Some(duplicate(collection, index, document, &key.1)));
-            }
-        }
-        self.claimed.extend(keys);
-        Ok(None)
+        Ok(refused)
     }
 
     /// A document that lives, does not end with the commit, and has a key.
@@ -98,12 +135,11 @@ impl Uniqueness {
     /// `Corrupt` and `Io` from a segment.
     pub(crate) fn holder(&self, index: &Index, key: &[u8]) -> Result<Option<Address>> {
         for tail in self.version.tails() {
-            let own = Arc::as_ptr(tail);
             let mut holder = None;
             tail.probe(index, key, &mut |row| {
                 let lives = tail.life(row).is_some_and(|(_, ended)| ended.is_none());
                 let holds = lives
-                    && !self.ending.contains(&Place::Tail(own, row))
+                    && !self.ending.contains(&Place::of_tail(tail, row))
                     && tail.view(row).is_some_and(|document| has_key(index, document, key));
                 if holds {
                     holder = Some(row);
@@ -148,6 +184,10 @@ fn has_key(index: &Index, document: JsonbRef<'_>, key: &[u8]) -> bool {
 
 /// The error of a key that is taken, with the values that `document` has it by.
 pub(crate) fn duplicate(collection: &CollectionState, index: &Index, document: JsonbRef<'_>, key: &[u8]) -> Error {
+    duplicate_in((&collection.db, &collection.name), index, document, key)
+}
+
+fn duplicate_in((db, name): (&str, &str), index: &Index, document: JsonbRef<'_>, key: &[u8]) -> Error {
     let definition = &index.definition;
     let mut values = Builder::new();
     values.begin_object();
@@ -164,9 +204,7 @@ pub(crate) fn duplicate(collection: &CollectionState, index: &Index, document: J
         }
     });
     let message = format!(
-        "E11000 duplicate key error collection: {}.{} index: {} dup key: {{ {} }}",
-        collection.db,
-        collection.name,
+        "E11000 duplicate key error collection: {db}.{name} index: {} dup key: {{ {} }}",
         definition.name(),
         told.join(", ")
     );

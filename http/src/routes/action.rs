@@ -6,7 +6,8 @@ use axum::response::{IntoResponse, Response};
 use http::Request;
 use quarrydb_jsonb::Style;
 
-use super::{Call, Names, answered, refuse_transaction};
+use super::transaction::Inside;
+use super::{Call, Names, answered};
 use crate::error::ApiError;
 use crate::operation::Operation;
 use crate::state::Shared;
@@ -32,10 +33,11 @@ pub(crate) async fn handle(State(app): State<Shared>, request: Request<Body>) ->
     let named = params.ok().and_then(|p| p.iter().find(|(k, _)| *k == "action").map(|(_, v)| v.to_owned()));
     let operation = named.as_deref().and_then(Operation::from_name).filter(|o| ACTIONS.contains(o));
     let Some(operation) = operation else { return ApiError::no_such_route(parts.uri.path()).into_response() };
-    if let Err(error) = refuse_transaction(&parts.headers) {
-        return error.into_response();
-    }
     let mut call = Call::of(&app, operation, Names::Body, &parts, Style::Plain);
     call.form.lines = false;
+    match Inside::of(&app, operation, &parts.headers) {
+        Ok(inside) => call.inside = inside,
+        Err(error) => return error.into_response(),
+    }
     answered(call, &parts.headers, body).await
 }

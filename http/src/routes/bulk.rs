@@ -25,7 +25,7 @@ const REPLACE: [&str; 5] = ["filter", "replacement", "upsert", "hint", "sort"];
 const DELETE: [&str; 2] = ["filter", "hint"];
 
 /// One operation, ready to run.
-enum Step {
+pub(crate) enum Step {
     Insert(JsonbBuf),
     Update(Box<UpdateRequest>),
     Delete(Box<DeleteRequest>),
@@ -97,8 +97,13 @@ fn plan(call: &Call, body: JsonbRef<'_>, apart: Option<(&[JsonbBuf], Faults)>) -
     Ok(Planned { steps, ordered, options, collection })
 }
 
+/// No operation with a fault.
+pub(crate) fn no_faults() -> Faults {
+    Faults::new()
+}
+
 /// All operations.
-fn parse_all<'a>(
+pub(crate) fn parse_all<'a>(
     operations: impl Iterator<Item = JsonbRef<'a>>,
     mut faults: Faults,
     variables: Option<JsonbRef<'_>>,

@@ -26,7 +26,7 @@ pub(super) struct Apart {
 }
 
 /// Faults by the position of the operation.
-pub(super) type Faults = BTreeMap<usize, ApiError>;
+pub(crate) type Faults = BTreeMap<usize, ApiError>;
 
 /// Takes a body apart that cannot be parsed as a whole for the reason of `fault`.
 ///

@@ -43,13 +43,12 @@ pub(crate) async fn handle(State(app): State<Shared>, request: Request<Body>) ->
     };
     let mut text = Vec::new();
     let result = run(&call, &mut parts, body, &mut text).await;
-    let response = result.unwrap_or_else(IntoResponse::into_response);
+    let response = call.settle(result);
     call.done(&text, response.status());
     response
 }
 
 async fn run(call: &Call, parts: &mut Parts, body: Body, text: &mut Vec<u8>) -> Result<Response> {
-    super::refuse_transaction(&parts.headers)?;
     let written = path_id(parts).await?;
     let id = parse_id(&written, wanted_type(parts)?)?;
     if call.operation == Operation::GetDocument {

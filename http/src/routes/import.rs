@@ -13,7 +13,7 @@ use http::{Request, StatusCode};
 use quarrydb::WriteOptions;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::{Call, query_flag, refuse_transaction};
+use super::{Call, query_flag};
 use crate::answer;
 use crate::body::{self, Clock};
 use crate::error::{ApiError, Result};
@@ -54,7 +54,6 @@ pub(crate) async fn handle(State(app): State<Shared>, request: Request<Body>) ->
 }
 
 async fn load(call: &Call, parts: &http::request::Parts, body: &mut Option<Body>) -> Result<Report> {
-    refuse_transaction(&parts.headers)?;
     negotiate::content_type(&parts.headers, Takes::Lines)?;
     let coding = negotiate::body_coding(&parts.headers)?;
     let known = ["ordered", "trailer"];

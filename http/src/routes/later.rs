@@ -20,11 +20,6 @@ pub(crate) fn refuse(call: &Call, body: &[u8]) -> Result<Response> {
     Err(ApiError::not_implemented(call.operation.name()))
 }
 
-/// Transactions.
-pub(crate) async fn transactions(State(app): State<Shared>, request: Request<Body>) -> Response {
-    without_body(&app, Operation::Transaction, "transactions", request).await
-}
-
 /// Change streams.
 pub(crate) async fn changes(State(app): State<Shared>, request: Request<Body>) -> Response {
     without_body(&app, Operation::Changes, "change streams", request).await

@@ -18,6 +18,7 @@ pub(crate) mod later;
 pub(crate) mod modify;
 pub(crate) mod query;
 pub(crate) mod server;
+pub(crate) mod transaction;
 pub(crate) mod write;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ use crate::negotiate::{self, Coding};
 use crate::operation::Operation;
 use crate::state::Shared;
 use crate::stream::Shape;
+use transaction::Inside;
 
 /// Bodies up to this are read again to find the comment of a slow operation.
 const COMMENT_BODY_BYTES_MAX: usize = 1 << 20;
@@ -73,6 +75,8 @@ pub(crate) struct Call {
     pub(crate) coding: Coding,
     pub(crate) trailer: bool,
     pub(crate) grant: Option<Arc<Grant>>,
+    /// The interactive transaction that it runs in.
+    pub(crate) inside: Option<Inside>,
     started: Instant,
 }
 
@@ -95,12 +99,13 @@ impl Call {
                 _ => {}
             }
         }
-        let call = Self::of(app, operation, Names::Path { db, coll }, parts, Style::Relaxed);
+        let mut call = Self::of(app, operation, Names::Path { db, coll }, parts, Style::Relaxed);
         if let Names::Path { db, .. } = &call.names
             && !db.is_empty()
         {
             call.check_role(db, operation.role())?;
         }
+        call.inside = Inside::of(app, operation, &parts.headers)?;
         Ok(call)
     }
 
@@ -117,6 +122,8 @@ impl Call {
             coding: head.coding,
             trailer: false,
             grant,
+            // A request with such a header goes the long way.
+            inside: None,
             started: Instant::now(),
         };
         call.check_role(head.db, head.operation.role())?;
@@ -133,6 +140,7 @@ impl Call {
             coding: negotiate::answer_coding(&parts.headers),
             trailer: false,
             grant: parts.extensions.get::<Allowed>().map(|a| Arc::clone(&a.0)),
+            inside: None,
             started: Instant::now(),
         }
     }
@@ -179,7 +187,20 @@ impl Call {
             }
         };
         fields.check_hint(&collection)?;
-        Ok(collection)
+        Ok(match &self.inside {
+            Some(inside) => collection.within(&inside.transaction),
+            None => collection,
+        })
+    }
+
+    /// Notes how it ended, where that means something to its transaction.
+    pub(crate) fn settle(&self, result: Result<Response>) -> Response {
+        let fault = result.as_ref().err().map(|error| error.name().to_owned());
+        let response = result.unwrap_or_else(IntoResponse::into_response);
+        if let Some(inside) = &self.inside {
+            inside.note(response.status(), fault.as_deref());
+        }
+        response
     }
 
     /// What a write says of its durability and its time.
@@ -187,6 +208,10 @@ impl Call {
     /// # Errors
     /// 400.
     pub(crate) fn write_options(&self, fields: &Fields<'_>) -> Result<WriteOptions> {
+        if self.inside.is_some() && fields.get("writeConcern").is_some() {
+            let message = "writeConcern cannot be said inside a transaction: it belongs to the commit";
+            return Err(ApiError::bad("InvalidOptions", 72, message).at("writeConcern"));
+        }
         fields.write_options(self.app.settings.max_time)
     }
 
@@ -255,12 +280,18 @@ pub(crate) async fn documents(app: Shared, operation: Operation, request: Reques
     let (mut parts, body) = request.into_parts();
     let prepared = async {
         let mut call = Call::new(&app, operation, &mut parts).await?;
-        refuse_transaction(&parts.headers)?;
-        call.trailer = query_flag(&parts, "trailer", &["trailer"])?.unwrap_or(false);
-        Ok(call)
+        match query_flag(&parts, "trailer", &["trailer"]) {
+            Ok(trailer) => call.trailer = trailer.unwrap_or(false),
+            Err(error) => return Ok(Err((call, error))),
+        }
+        Ok(Ok(call))
     };
     match prepared.await {
-        Ok(call) => answered(call, &parts.headers, body).await,
+        Ok(Ok(call)) => answered(call, &parts.headers, body).await,
+        Ok(Err((call, error))) => {
+            body::drain(body);
+            call.settle(Err(error))
+        }
         Err(error) => {
             body::drain(body);
             ApiError::into_response(error)
@@ -274,13 +305,10 @@ pub(crate) async fn answered(call: Call, headers: &HeaderMap, body: Body) -> Res
         Ok(collected) => collected,
         Err(error) => {
             call.done(&[], error.status());
-            return error.into_response();
+            return call.settle(Err(error));
         }
     };
-    let response = match run(&call, &collected.bytes).await {
-        Ok(response) => response,
-        Err(error) => error.into_response(),
-    };
+    let response = call.settle(run(&call, &collected.bytes).await);
     call.done(&collected.bytes, response.status());
     response
 }
@@ -312,17 +340,6 @@ pub(crate) async fn run(call: &Call, body: &[u8]) -> Result<Response> {
         Operation::DropIndex => indexes::drop(call, body).await,
         _ => later::refuse(call, body),
     }
-}
-
-/// Interactive transactions are not there yet; a request that asks for one must not run outside it.
-///
-/// # Errors
-/// 501.
-pub(crate) fn refuse_transaction(headers: &HeaderMap) -> Result<()> {
-    if headers.contains_key("transaction-id") {
-        return Err(ApiError::not_implemented("the header Transaction-Id (interactive transactions)"));
-    }
-    Ok(())
 }
 
 /// A true-or-false parameter of the query string; `known` are all that the route takes.

@@ -80,12 +80,12 @@ async fn run_update(
 }
 
 /// The body's projection, whose positional `$` asks the filter.
-fn bound(fields: &Fields<'_>, filter: &Filter) -> Result<Option<Projection>> {
+pub(super) fn bound(fields: &Fields<'_>, filter: &Filter) -> Result<Option<Projection>> {
     Ok(projection(fields)?.map(|projection| projection.for_filter(filter)).transpose()?)
 }
 
 /// `returnDocument`: `"before"` or `"after"`.
-fn wants_after(fields: &Fields<'_>) -> Result<bool> {
+pub(super) fn wants_after(fields: &Fields<'_>) -> Result<bool> {
     match fields.get("returnDocument").map(|value| (value, value.as_str())) {
         None | Some((_, Some("before"))) => Ok(false),
         Some((_, Some("after"))) => Ok(true),

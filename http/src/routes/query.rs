@@ -78,7 +78,7 @@ pub(crate) async fn count(call: &Call, body: &[u8]) -> Result<Response> {
     let (skip, limit) = (fields.count("skip")?.unwrap_or(0), fields.count("limit")?);
     let deadline = fields.deadline(call.app.settings.max_time)?;
     let collection = call.collection(&fields)?;
-    let count = if filter.is_everything() || is_quick(&filter) {
+    let count = if filter.is_everything() && !collection.is_within() || is_quick(&filter) {
         collection.count(filter, skip, limit, deadline)?
     } else if let Some(count) = count_at_hand(&collection, &filter, skip, limit)? {
         count

@@ -127,6 +127,7 @@ fn engine(stats: &quarrydb::EngineStats, out: &mut String) {
         ("cursors_total", "counter", "Finds begun.", stats.cursors_opened),
         ("cursors_cancelled_total", "counter", "Finds whose client went away.", stats.cursors_cancelled),
         ("snapshots", "gauge", "Open snapshots.", stats.snapshots),
+        ("transactions_open", "gauge", "Open interactive transactions.", stats.transactions),
         ("writable", "gauge", "1 where writes are taken.", u64::from(stats.writer == WriterState::Writable)),
     ];
     for (name, kind, help, value) in lines {

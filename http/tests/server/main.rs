@@ -21,3 +21,4 @@ mod operations;
 mod rules;
 mod shutdown;
 mod streams;
+mod transactions;
