@@ -170,8 +170,15 @@ fn question(chance: &mut Chance, depth: u64) -> String {
     }
 }
 
-/// A sort that no document of a collection refuses: two paths may meet arrays that are not one.
-fn order(chance: &mut Chance) -> String {
+/// A sort that no document of a collection refuses: two paths may meet arrays that are not one, unless it is `regular`.
+fn order(chance: &mut Chance, regular: bool) -> String {
+    if regular && chance.below(2) == 0 {
+        // Those of declared indexes, forwards and backwards, whole and in part.
+        let whole =
+            [r#"{"a": 1, "b": -1}"#, r#"{"a": -1, "b": 1}"#, r#"{"c": -1, "_id": 1}"#, r#"{"c": 1, "_id": -1}"#];
+        let part = [r#"{"a": 1}"#, r#"{"a": -1}"#, r#"{"b": 1}"#, r#"{"b": -1}"#, r#"{"c": 1}"#, r#"{"c": -1}"#];
+        return if chance.below(2) == 0 { pick(chance, &whole) } else { pick(chance, &part) }.to_owned();
+    }
     let (first, way) = (path(chance), pick(chance, &["1", "-1"]));
     match chance.below(3) {
         0 => format!("{{{first:?}: {way}}}"),
@@ -200,8 +207,15 @@ struct Answers {
     sorted: Vec<String>,
 }
 
+/// What of a sorted answer is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    skip: u64,
+    limit: Option<u64>,
+}
+
 /// The plain way: each document is asked.
-fn plainly(documents: &[JsonbBuf], question: &str, at: &str, order: &str) -> Answers {
+fn plainly(documents: &[JsonbBuf], question: &str, at: &str, order: &str, some: Piece) -> Answers {
     let filter = filter(question);
     let matching: Vec<&JsonbBuf> = documents.iter().filter(|d| filter.matches(d.view()).unwrap()).collect();
     let mut distinct = Distinct::parse(value(&format!("{at:?}")).view(), &ParseContext::new("key")).unwrap();
@@ -218,7 +232,12 @@ fn plainly(documents: &[JsonbBuf], question: &str, at: &str, order: &str) -> Ans
         found: matching.iter().map(|d| print(d.view())).collect(),
         count: matching.len() as u64,
         distinct: sorted(distinct.values().map(print)),
-        sorted: keyed.iter().take(5).map(|(_, d)| print(d.view())).collect(),
+        sorted: keyed
+            .iter()
+            .skip(some.skip as usize)
+            .take(some.limit.map_or(usize::MAX, |limit| limit as usize))
+            .map(|(_, d)| print(d.view()))
+            .collect(),
     }
 }
 
@@ -228,14 +247,14 @@ fn sorted(values: impl Iterator<Item = String>) -> Vec<String> {
     values
 }
 
-fn asked(collection: &Collection, question: &str, at: &str, order: &str) -> Answers {
+fn asked(collection: &Collection, question: &str, at: &str, order: &str, some: Piece) -> Answers {
     let run = |request: FindRequest| {
         let mut cursor = collection.find(request).unwrap();
         std::iter::from_fn(move || cursor.next().unwrap().map(|d| print(d.view()))).collect::<Vec<_>>()
     };
     let mut request = FindRequest::new(filter(question));
     request.sort = Some(sort(order));
-    request.limit = Some(5);
+    (request.skip, request.limit) = (some.skip, some.limit);
     let mut distinct = Distinct::parse(value(&format!("{at:?}")).view(), &ParseContext::new("key")).unwrap();
     collection.distinct(&mut distinct, filter(question), None).unwrap();
     let count = collection.count(filter(question), 0, None, None).unwrap();
@@ -347,15 +366,22 @@ fn history(seed: u64, questions: u64) -> u64 {
         }
         let documents = everything(&collection);
         for _ in 0..questions {
-            let text = parsed_question(&mut chance);
-            let (at, order) = (path(&mut chance), order(&mut chance));
-            let expected = plainly(&documents, &text, &at, &order);
+            let text = match chance.below(4) {
+                // Sorts of everything, and behind one value of an index, are walked through an index where there is one.
+                0 => "{}".to_owned(),
+                1 => format!("{{\"{}\": {}}}", pick(&mut chance, &["a", "c"]), chance.below(4)),
+                _ => parsed_question(&mut chance),
+            };
+            let (at, order) = (path(&mut chance), order(&mut chance, regular));
+            let limit = [None, Some(1), Some(5), Some(40)][chance.below(4) as usize];
+            let some = Piece { skip: chance.below(2) * chance.below(4), limit };
+            let expected = plainly(&documents, &text, &at, &order, some);
             // Twice: the second time a tail's rows have columns that had none.
             for time in 0..2 {
-                let answers = asked(&collection, &text, &at, &order);
+                let answers = asked(&collection, &text, &at, &order, some);
                 assert!(
                     answers == expected,
-                    "seed {seed}, time {time}, columns {}, indexes {:?}: {text}, distinct {at}, sort {order}\n {answers:#?}\n plainly {expected:#?}",
+                    "seed {seed}, time {time}, columns {}, indexes {:?}: {text}, distinct {at}, sort {order} {some:?}\n {answers:#?}\n plainly {expected:#?}",
                     options.columns,
                     collection.indexes().iter().map(|i| i.definition.name().to_owned()).collect::<Vec<_>>()
                 );

@@ -52,7 +52,7 @@ pub use parse::{BODY_LEVELS_MAX, DOCUMENT_BSON_BYTES_MAX, DOCUMENT_LEVELS_MAX, p
 pub use path::{PATH_PARTS_MAX, Path, array_index, step};
 pub use print::{Style, print};
 pub use ser::{to_builder, to_jsonb};
-pub use sort_key::{NUMBERS_ABOVE_NAN, id_hash, sort_key, sort_key_descending, sort_key_of};
+pub use sort_key::{NUMBERS_ABOVE_NAN, id_hash, sort_key, sort_key_descending, sort_key_len, sort_key_of};
 pub use tag::{Kind, Width};
 pub use validate::validate;
 pub use view::{JsonbRef, NULL, Value, first_value};

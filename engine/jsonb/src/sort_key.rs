@@ -146,6 +146,89 @@ fn write_text(mut text: &[u8], out: &mut Vec<u8>) {
     out.push(END);
 }
 
+/// How many bytes the first of some keys that follow each other has; `inverted` where it is of a descending order. None where
+/// there is no whole key of [`sort_key`].
+#[must_use]
+pub fn sort_key_len(key: &[u8], inverted: bool) -> Option<usize> {
+    let mut reader = KeyReader { key, at: 0, mask: if inverted { 0xff } else { 0 } };
+    let rank = reader.byte()?;
+    reader.skip_rest(rank, 0)?;
+    Some(reader.at)
+}
+
+struct KeyReader<'k> {
+    key: &'k [u8],
+    at: usize,
+    /// What every byte is inverted by.
+    mask: u8,
+}
+
+impl KeyReader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = self.key.get(self.at)? ^ self.mask;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.at = self.at.checked_add(bytes).filter(|&at| at <= self.key.len())?;
+        Some(())
+    }
+
+    fn skip_text(&mut self) -> Option<()> {
+        while self.byte()? != END {}
+        Some(())
+    }
+
+    /// What stands behind a bracket.
+    fn skip_rest(&mut self, rank: u8, depth: usize) -> Option<()> {
+        const NUMBER: u8 = type_rank(Kind::Double);
+        const STRING: u8 = type_rank(Kind::String);
+        const OBJECT: u8 = type_rank(Kind::Object);
+        const ARRAY: u8 = type_rank(Kind::Array);
+        const BINARY: u8 = type_rank(Kind::Binary);
+        const OBJECT_ID: u8 = type_rank(Kind::ObjectId);
+        const BOOL: u8 = type_rank(Kind::Bool);
+        const DATE: u8 = type_rank(Kind::Date);
+        const TIMESTAMP: u8 = type_rank(Kind::Timestamp);
+        const REGEX: u8 = type_rank(Kind::Regex);
+        match rank {
+            NUMBER => {
+                self.skip(size_of::<u64>())?;
+                if self.byte()? == ABOVE { self.skip(size_of::<u16>() + REST_DIGIT_BYTES) } else { Some(()) }
+            }
+            STRING => self.skip_text(),
+            OBJECT | ARRAY if depth >= COMPARE_DEPTH_MAX => self.skip_text(),
+            OBJECT | ARRAY => loop {
+                match self.byte()? {
+                    END => return Some(()),
+                    inner => {
+                        if rank == OBJECT {
+                            self.skip_text()?;
+                        }
+                        self.skip_rest(inner, depth + 1)?;
+                    }
+                }
+            },
+            BINARY => {
+                let mut len = 0;
+                for _ in 0..size_of::<u32>() {
+                    len = len << 8 | usize::from(self.byte()?);
+                }
+                self.skip(1 + len)
+            }
+            OBJECT_ID => self.skip(12),
+            BOOL => self.skip(1),
+            DATE | TIMESTAMP => self.skip(8),
+            REGEX => {
+                self.skip_text()?;
+                self.skip_text()
+            }
+            _ => Some(()),
+        }
+    }
+}
+
 /// Strings up to this many bytes are hashed without an allocation.
 const SHORT_STRING_MAX: usize = 62;
 
@@ -188,4 +271,57 @@ fn hash_of_whole_key(v: JsonbRef<'_>) -> u64 {
     let mut key = Vec::new();
     sort_key(v, &mut key);
     xxh3_64(&key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_behind_each_other_are_told_apart() {
+        let values = [
+            "1",
+            "2.5",
+            "-7",
+            r#"{"$numberDecimal": "0.1"}"#,
+            r#"{"$numberDecimal": "-1E-30"}"#,
+            r#"{"$numberDouble": "NaN"}"#,
+            "9007199254740993",
+            r#""""#,
+            r#""text""#,
+            r#""\u0000\u0001a""#,
+            "null",
+            "true",
+            "false",
+            "[]",
+            "{}",
+            r#"[1, [], "x", [[2]]]"#,
+            r#"{"a": 1, "": {"b": [null, {"c": "d"}]}}"#,
+            r#"{"$date": {"$numberLong": "-5"}}"#,
+            r#"{"$oid": "65a1b2c3d4e5f60718293a4b"}"#,
+            r#"{"$binary": {"base64": "AAEC", "subType": "05"}}"#,
+            r#"{"$binary": {"base64": "", "subType": "00"}}"#,
+            r#"{"$timestamp": {"t": 1, "i": 0}}"#,
+            r#"{"$regularExpression": {"pattern": "a", "options": "i"}}"#,
+            r#"{"$minKey": 1}"#,
+            r#"{"$maxKey": 1}"#,
+        ];
+        let values = values.map(|text| crate::parse(text.as_bytes()).expect("JSON"));
+        for first in &values {
+            for second in &values {
+                for inverted in [false, true] {
+                    let mut key = Vec::new();
+                    let write = if inverted { sort_key_descending } else { sort_key };
+                    write(first.view(), &mut key);
+                    let len = key.len();
+                    write(second.view(), &mut key);
+                    assert_eq!(sort_key_len(&key, inverted), Some(len), "{:?}", first.view());
+                    let whole = sort_key_len(&key[len..], inverted);
+                    assert_eq!(whole, Some(key.len() - len));
+                    // Cut off it is none, but for those of one byte.
+                    assert!((0..len).all(|cut| sort_key_len(&key[..cut], inverted).is_none()), "{:?}", first.view());
+                }
+            }
+        }
+    }
 }

@@ -152,6 +152,14 @@ impl Cursor {
         }
     }
 
+    /// The index in whose order it is, if it is one's, and whether the index decides which documents there are.
+    pub(crate) fn sort_index(&self) -> Option<&(String, bool)> {
+        match &self.rows {
+            Rows::Sorted { rows, .. } => rows.index(),
+            Rows::Point(_) | Rows::Scan { .. } => None,
+        }
+    }
+
     /// Bytes that its sort had to put on the disk.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         match &self.rows {
@@ -198,7 +206,7 @@ impl Cursor {
                     return project(wanted, document).map(Some);
                 }
                 Rows::Sorted { scan, rows } => {
-                    let Some(at) = rows.next()? else { return Ok(None) };
+                    let Some(at) = rows.next(scan)? else { return Ok(None) };
                     scan.fetched(1);
                     return project(wanted, scan.address(at).document()?).map(Some);
                 }
@@ -360,7 +368,7 @@ fn print_morsel(scan: &Scan, morsel: &Morsel, wanted: &Wanted, print: Print<'_>,
 fn print_sorted(scan: &Scan, rows: &mut Ordered, wanted: &Wanted, print: Print<'_>, sink: Sink<'_>) -> Result<()> {
     let mut gone = false;
     while !gone {
-        let round = rows.next_rows(ROUND_ROWS)?;
+        let round = rows.next_rows(scan, ROUND_ROWS)?;
         if round.is_empty() {
             break;
         }

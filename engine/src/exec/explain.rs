@@ -127,6 +127,12 @@ fn leaf(scan: &Scan, columns: &mut u64) -> Result<Stage> {
     Ok(if exact { stage } else { residue(stage) })
 }
 
+/// How the rows of a scan are found that come in the order of an index.
+fn walked(scan: &Scan, index: &str, decides: bool) -> Stage {
+    let stage = Stage::new("RangeIndex", vec![("indexName", text(index))]);
+    if decides || scan.filter.is_everything() { stage } else { Stage::on("Filter", Vec::new(), stage) }
+}
+
 /// Explains a `find`.
 pub(crate) fn explain_find(
     core: &Arc<Core>,
@@ -149,20 +155,25 @@ pub(crate) fn explain_find(
     let mut took = Took::begin(collection);
     let mut cursor = find::find(core, collection, request)?;
     if sorts {
-        let method = match (cursor.spilled_bytes(), bounded) {
-            (0, Some(_)) => "topK",
-            (0, None) => "inMemory",
+        let method = match (cursor.sort_index(), cursor.spilled_bytes(), bounded) {
+            (Some(_), ..) => "indexOrder",
+            (None, 0, Some(_)) => "topK",
+            (None, 0, None) => "inMemory",
             _ => "external",
         };
         outer.push(Stage::new("Sort", vec![("method", text(method))]));
     }
+    let in_order_of = cursor.sort_index().cloned();
     while cursor.next()?.is_some() {
         took.rows += 1;
     }
     let found = match cursor.scan() {
         Some(scan) => {
             took.look_at(scan)?;
-            leaf(scan, &mut took.columns)?
+            match in_order_of {
+                Some((name, decides)) => walked(scan, &name, decides),
+                None => leaf(scan, &mut took.columns)?,
+            }
         }
         None if point => {
             took.examined = took.rows;

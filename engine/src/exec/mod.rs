@@ -9,6 +9,7 @@ pub(crate) mod cursor;
 mod distinct;
 pub(crate) mod explain;
 pub(crate) mod find;
+mod index_order;
 mod look;
 mod parts;
 pub(crate) mod scan;

@@ -186,13 +186,14 @@ impl Scan {
             Ask::AtHand => Chunking::AsTheyAre,
             Ask::Filter | Ask::Nothing => Chunking::None,
         };
-        let serve = ask != Ask::Nothing && !filter.is_everything();
+        let serve = ask == Ask::Values || ask != Ask::Nothing && !filter.is_everything();
         let indexes: Vec<_> = declared.iter().filter(|index| serve && index.is_ready()).map(Arc::clone).collect();
         for (source, sealed) in (0..).zip(&version.segments) {
             let of = if ask == Ask::Nothing { PartColumns::None } else { PartColumns::Segment(Arc::clone(sealed)) };
             parts.push(Part::new(source, 0..sealed.segment.rows(), of, Unseen::OfSegment));
         }
         let few: FewOfTail<'_> = &|tail, rows| match &indexes[..] {
+            _ if filter.is_everything() => Ok(None),
             [] => Ok(None),
             indexes => few_of_tail(indexes, tail, rows, &filter),
         };
@@ -232,7 +233,7 @@ impl Scan {
         self.snapshot.seq()
     }
 
-    fn tail(&self, source: u32) -> &Arc<Tail> {
+    pub(super) fn tail(&self, source: u32) -> &Arc<Tail> {
         let index = source as usize - self.version.segments.len();
         self.version.frozen.get(index).map_or(&self.version.tail, |frozen| &frozen.tail)
     }
@@ -257,7 +258,7 @@ impl Scan {
     }
 
     /// The rows of a part that are worth a look, found when first asked for.
-    fn selection<'s>(&self, part: &'s Part) -> Result<&'s Selection> {
+    pub(super) fn selection<'s>(&self, part: &'s Part) -> Result<&'s Selection> {
         if let Some(selection) = part.selection.get() {
             return Ok(selection);
         }
@@ -282,6 +283,15 @@ impl Scan {
             return left.into_iter().try_for_each(|part| self.selection(part).map(drop));
         }
         left.into_par_iter().try_for_each(|part| self.selection(part).map(drop))
+    }
+
+    /// How many rows are worth a look, over all parts.
+    ///
+    /// # Errors
+    /// As [`Scan::morsels`].
+    pub(super) fn select_all_rows(&self) -> Result<u64> {
+        self.select_all()?;
+        self.parts.iter().map(|part| self.selection(part).map(Selection::len)).sum()
     }
 
     /// The pieces of the scan in row order.

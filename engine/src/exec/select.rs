@@ -110,7 +110,9 @@ impl Scan {
     /// What a declared index says of a part.
     pub(super) fn by_index(&self, part: &Part) -> Result<Option<ByIndex>> {
         match &part.columns {
-            PartColumns::Segment(sealed) if !self.indexes.is_empty() => best(&self.indexes, sealed, &self.filter),
+            PartColumns::Segment(sealed) if !self.indexes.is_empty() && !self.filter.is_everything() => {
+                best(&self.indexes, sealed, &self.filter)
+            }
             _ => Ok(None),
         }
     }

@@ -14,6 +14,7 @@ use quarrydb_query::Sort;
 use quarrydb_query::sort::Direction;
 use rayon::prelude::*;
 
+use super::index_order::{self, IndexOrder, LOOKS_MAX};
 use super::scan::{Morsel, RowAt, Scan, within};
 use crate::budget::Meter;
 use crate::core::Core;
@@ -36,8 +37,9 @@ const PLACE_BYTES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Ordered {
     rows: Rows,
-    /// How many to give still.
+    /// How many to give still, at most.
     left: u64,
+    index: Option<(String, bool)>,
     deadline: Option<Deadline>,
 }
 
@@ -45,6 +47,7 @@ pub(crate) struct Ordered {
 enum Rows {
     Known(VecDeque<RowAt>),
     Keyed(Box<Sorted>),
+    Walked(Box<IndexOrder>),
 }
 
 impl Ordered {
@@ -56,16 +59,21 @@ impl Ordered {
     /// Bytes that went to the disk.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         match &self.rows {
-            Rows::Known(_) => 0,
+            Rows::Known(_) | Rows::Walked(_) => 0,
             Rows::Keyed(sorted) => sorted.spilled_bytes(),
         }
     }
 
-    /// The next row.
+    /// The index whose order it is, if it is one's, and whether the index decides which rows there are.
+    pub(crate) fn index(&self) -> Option<&(String, bool)> {
+        self.index.as_ref()
+    }
+
+    /// The next row of the scan that was sorted.
     ///
     /// # Errors
-    /// `TimedOut`; of keys on the disk `Corrupt` and `Io`.
-    pub(crate) fn next(&mut self) -> Result<Option<RowAt>> {
+    /// `TimedOut`; of keys on the disk and of an index `Corrupt` and `Io`.
+    pub(crate) fn next(&mut self, scan: &Scan) -> Result<Option<RowAt>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -75,19 +83,31 @@ impl Ordered {
                 rows.pop_front()
             }
             Rows::Keyed(sorted) => sorted.next()?.and_then(|(key, _)| row_of(key)),
+            Rows::Walked(walk) => walk.next(scan, &mut 0)?,
         };
         self.left = if next.is_some() { self.left - 1 } else { 0 };
         Ok(next)
+    }
+
+    /// What of it is asked for.
+    fn within(mut self, scan: &Scan, range: Range) -> Result<Self> {
+        for _ in 0..range.skip {
+            if self.next(scan)?.is_none() {
+                break;
+            }
+        }
+        self.left = self.left.min(range.limit.unwrap_or(u64::MAX));
+        Ok(self)
     }
 
     /// The next rows, so many at most.
     ///
     /// # Errors
     /// As [`Ordered::next`].
-    pub(crate) fn next_rows(&mut self, most: usize) -> Result<Vec<RowAt>> {
+    pub(crate) fn next_rows(&mut self, scan: &Scan, most: usize) -> Result<Vec<RowAt>> {
         let mut rows = Vec::new();
         while rows.len() < most {
-            match self.next()? {
+            match self.next(scan)? {
                 Some(row) => rows.push(row),
                 None => break,
             }
@@ -117,7 +137,13 @@ impl Range {
 /// # Errors
 /// As [`Scan::run`]; those of `spill`.
 pub(crate) fn sorted(core: &Core, scan: &Scan, sort: &Sort, range: Range) -> Result<Ordered> {
-    let keep = range.limit.map(|limit| usize::try_from(limit.saturating_add(range.skip)).unwrap_or(usize::MAX));
+    let keep = range.limit.map(|limit| limit.saturating_add(range.skip));
+    if let Some(walk) = index_order::find(scan, sort, keep, &core.queries)?
+        && let Some(ordered) = walked(scan, walk, keep)?
+    {
+        return ordered.within(scan, range);
+    }
+    let keep = keep.map(|keep| usize::try_from(keep).unwrap_or(usize::MAX));
     let memory_max = SORT_BYTES_MAX.min(core.queries.max() / SHARE);
     let limits = SortLimits { memory_max, disk: range.disk, deadline: scan.deadline };
     let sorter = || Sorter::new(&core.spills, &core.queries, limits);
@@ -160,12 +186,28 @@ pub(crate) fn sorted(core: &Core, scan: &Scan, sort: &Sort, range: Range) -> Res
             (Rows::Keyed(Box::new(sorted)), all)
         }
     };
-    let mut ordered = Ordered { rows, left: all, deadline: scan.deadline };
-    for _ in 0..range.skip.min(all) {
-        ordered.next()?;
+    Ordered { rows, left: all, index: None, deadline: scan.deadline }.within(scan, range)
+}
+
+/// The rows of a walk through an index; none where too many documents would have to be looked at for it.
+fn walked(scan: &Scan, mut walk: IndexOrder, keep: Option<u64>) -> Result<Option<Ordered>> {
+    let index = Some((walk.name().to_owned(), walk.decides()));
+    let deadline = scan.deadline;
+    if walk.is_exact(scan)? {
+        return Ok(Some(Ordered { rows: Rows::Walked(Box::new(walk)), left: u64::MAX, index, deadline }));
     }
-    ordered.left = ordered.left.min(range.limit.unwrap_or(u64::MAX));
-    Ok(ordered)
+    let (mut found, mut looks) = (VecDeque::new(), 0);
+    while keep.is_none_or(|keep| (found.len() as u64) < keep) {
+        if looks >= LOOKS_MAX {
+            return Ok(None);
+        }
+        match walk.next(scan, &mut looks)? {
+            Some(row) => found.push_back(row),
+            None => break,
+        }
+    }
+    let left = found.len() as u64;
+    Ok(Some(Ordered { rows: Rows::Known(found), left, index, deadline }))
 }
 
 /// Keys on their way from a thread, each with its row's place behind it.

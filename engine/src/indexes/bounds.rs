@@ -9,7 +9,6 @@
 //! that leads through arrays may be met by different elements, so only one of them may bound it, but for those inside one
 //! `$elemMatch`; of two fields through arrays the same holds. A sparse index has no document without its fields, a partial
 //! one none outside its condition.
-#![allow(dead_code, reason = "an index in the order of a sort is not walked yet")]
 
 use quarrydb_jsonb::{JsonbRef, Kind, NUMBERS_ABOVE_NAN, type_rank};
 use quarrydb_query::Sort;

@@ -10,7 +10,10 @@ use quarrydb_index::RowId;
 use quarrydb_index::sorted::SortedWriter;
 use rayon::prelude::*;
 
+use std::ops::Range;
+
 use super::from_columns::refused;
+use super::range::KeyRange;
 use crate::error::Result;
 
 /// One entry: where its key lies, the bytes of it that are sorted by, its row.
@@ -199,6 +202,13 @@ impl Entries {
     /// How many keys are below `key`, once sorted.
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         self.items.partition_point(|item| self.key_of(item) < key)
+    }
+
+    /// The entries of a range, once sorted.
+    pub(crate) fn within(&self, range: &KeyRange) -> Range<usize> {
+        let from = self.rank(&range.from);
+        let to = range.to.as_ref().map_or(self.len(), |to| self.rank(to));
+        from..to.max(from)
     }
 
     /// Both in one, each of them sorted.

@@ -3,7 +3,6 @@
 //! Takes ranges of keys; gives rows, how many entries they have, and entries in order, forwards and backwards. Rows are
 //! those of the part, dead and not yet visible ones among them: that is the caller's to judge, by the rules of `mvcc`. What
 //! ranges follow from a filter, and whether they decide it, `bounds.rs` says from the same `facts`.
-#![allow(dead_code, reason = "an index in the order of a sort is not walked yet")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,7 +53,7 @@ impl IndexSource {
         for range in ranges {
             count += match self {
                 Self::Segment(file) => file.entries(range)?.len() as u64,
-                Self::Tail(sorted) => sorted.runs.iter().map(|run| within(run, range).len() as u64).sum(),
+                Self::Tail(sorted) => sorted.runs.iter().map(|run| run.within(range).len() as u64).sum(),
             };
         }
         Ok(count)
@@ -84,7 +83,7 @@ impl IndexSource {
             Self::Tail(sorted) => {
                 for run in &sorted.runs {
                     for range in ranges {
-                        numbers.extend(within(run, range).filter_map(|at| run.get(at)).map(|(_, row)| row));
+                        numbers.extend(run.within(range).filter_map(|at| run.get(at)).map(|(_, row)| row));
                     }
                 }
             }
@@ -191,12 +190,6 @@ impl Walk<'_> {
     }
 }
 
-fn within(run: &Entries, range: &KeyRange) -> Range<usize> {
-    let from = run.rank(&range.from);
-    let to = range.to.as_ref().map_or(run.len(), |to| run.rank(to));
-    from..to.max(from)
-}
-
 fn walk_file(file: &SegmentIndex, range: &KeyRange, backwards: bool, visit: Visit<'_>) -> Result<ControlFlow<()>> {
     let entries = file.entries(range)?;
     if entries.is_empty() {
@@ -223,7 +216,7 @@ fn walk_file(file: &SegmentIndex, range: &KeyRange, backwards: bool, visit: Visi
 }
 
 fn walk_runs(runs: &[Arc<Entries>], range: &KeyRange, backwards: bool, visit: Visit<'_>) -> ControlFlow<()> {
-    let mut left: Vec<Range<usize>> = runs.iter().map(|run| within(run, range)).collect();
+    let mut left: Vec<Range<usize>> = runs.iter().map(|run| run.within(range)).collect();
     let take = |left: &mut Range<usize>| if backwards { left.next_back() } else { left.next() };
     if backwards {
         let mut heads = BinaryHeap::new();

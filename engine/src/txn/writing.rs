@@ -221,7 +221,7 @@ impl Writing<'_> {
             })?
         } else {
             let first = match self.choice.sort {
-                Some(sort) => sort::sorted(self.core, &scan, sort, sort::Range::FIRST)?.next()?,
+                Some(sort) => sort::sorted(self.core, &scan, sort, sort::Range::FIRST)?.next(&scan)?,
                 None => scan.first()?,
             };
             match first {
