@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
-use quarrydb::{CollectionStats, Created, IndexInfo};
+use quarrydb::{CollectionStats, Created, EngineStats, IndexInfo};
 use quarrydb_jsonb::{Builder, JsonbBuf};
 
 use super::{Call, indexes};
@@ -95,7 +95,7 @@ pub(crate) async fn collection(State(app): State<Shared>, request: Request<Body>
             with_call(&app, Operation::DescribeCollection, &mut parts, body, async |call, _| {
                 let collection = with_fields(&Bytes::new(), call, |call, fields| call.collection(fields))?;
                 let (stats, indexes) = (collection.stats(), collection.indexes());
-                Ok(call.answer(StatusCode::OK, print_stats(stats.as_ref(), &indexes)?))
+                Ok(call.answer(StatusCode::OK, print_stats(stats.as_ref(), &indexes, &call.database()?.stats())?))
             })
             .await
         }
@@ -178,7 +178,7 @@ fn answer_dropped(call: &Call, dropped: bool) -> Response {
 }
 
 /// The description of a collection; one that is not there is an empty one.
-fn print_stats(stats: Option<&CollectionStats>, indexes: &[IndexInfo]) -> Result<Vec<u8>> {
+fn print_stats(stats: Option<&CollectionStats>, indexes: &[IndexInfo], engine: &EngineStats) -> Result<Vec<u8>> {
     let mut out = vec![b'{'];
     answer::count("documents", stats.map_or(0, |s| s.documents), &mut out);
     answer::count("segments", stats.map_or(0, |s| s.segments), &mut out);
@@ -206,6 +206,19 @@ fn print_stats(stats: Option<&CollectionStats>, indexes: &[IndexInfo]) -> Result
     }
     out.push(b'}');
     answer::count("overflowPaths", stats.map_or(0, |s| s.overflow_paths), &mut out);
-    out.push(b'}');
+    // Its own part of what the whole server holds, and the bounds that it stands under.
+    out.extend_from_slice(b",\"memory\":{");
+    answer::count("tail", stats.map_or(0, |s| s.tail_bytes), &mut out);
+    for (name, bytes) in [
+        ("tails", engine.unsealed_bytes),
+        ("tailsMax", engine.unsealed_bytes_max),
+        ("queries", engine.query_bytes),
+        ("queriesMax", engine.query_bytes_max),
+        ("cache", engine.cache_bytes),
+        ("cacheMax", engine.cache_bytes_max),
+    ] {
+        answer::count(name, bytes, &mut out);
+    }
+    out.extend_from_slice(b"}}");
     Ok(out)
 }
