@@ -53,6 +53,15 @@ fn main() {
         measure(&format!("count equal, {name} ints"), rows, || lane.range_count(bound, bound).unwrap());
         measure(&format!("rows equal, {name} ints"), rows, || lane.equal(Value::Int(wanted)).unwrap().len());
     }
+    let mut writer = ColumnWriter::new();
+    (0..ROWS_MAX).for_each(|row| {
+        writer.push(1, RowId::at(row), Value::Float((scrambled(row) % 10_000_000) as f64 / 100.0)).unwrap();
+    });
+    let part = writer.finish(ROWS_MAX).unwrap();
+    let lane = Column::open(&part).unwrap().lane(1).unwrap().unwrap();
+    let (from, to) = (Bound::Included(Value::Float(30_000.5)), Bound::Excluded(Value::Float(70_000.25)));
+    measure("range count, doubles of two decimals", rows, || lane.range_count(from, to).unwrap());
+    measure("rows of a range, doubles of two decimals", rows, || lane.range(from, to).unwrap().len());
     let part = column(|_| Vec::new(), |row| Some(1_700_000_000_000 + i64::from(row) * 1000 + (row % 7) as i64));
     let lane = Column::open(&part).unwrap().lane(1).unwrap().unwrap();
     let from = Bound::Included(Value::Int(1_700_000_000_000 + 300_000_000));

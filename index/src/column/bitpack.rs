@@ -18,12 +18,14 @@ pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
     (count * usize::from(width)).div_ceil(8)
 }
 
+#[inline(always)]
 fn row_at(bytes: &[u8], row: usize) -> &[u8; ROW_BYTES] {
     const ZEROS: [u8; ROW_BYTES] = [0; ROW_BYTES];
     bytes.get(row * ROW_BYTES..).and_then(|rest| rest.first_chunk()).unwrap_or(&ZEROS)
 }
 
 /// Eight flags of 0 or 1, a byte each, to eight bits.
+#[inline(always)]
 fn gather(flags: &[u8]) -> u64 {
     let eight = flags.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
     eight.wrapping_mul(0x0102_0408_1020_4080) >> 56
@@ -38,6 +40,7 @@ macro_rules! lanes {
             const LANES: usize = CHUNK / BITS;
             const SIZE: usize = BITS / 8;
 
+            #[inline(always)]
             fn load(bytes: &[u8], row: usize) -> [$word; LANES] {
                 let mut out = [0; LANES];
                 for (lane, word) in out.iter_mut().zip(row_at(bytes, row).chunks_exact(SIZE)) {
@@ -105,6 +108,7 @@ macro_rules! lanes {
             }
 
             /// Sets the bit of each number within `low..=low + span`.
+            #[inline(always)]
             pub(super) fn between(bytes: &[u8], width: usize, low: u64, span: u64, out: &mut [u64; CHUNK_WORDS]) {
                 let (low, span) = (low as $word, span.min(<$word>::MAX as u64) as $word);
                 for row in 0..BITS {
@@ -119,6 +123,19 @@ macro_rules! lanes {
                     let first = row * LANES;
                     out[first / 64] |= bits << (first % 64);
                 }
+            }
+
+            /// How many numbers are within `low..=low + span`: no flag leaves its lane until the end.
+            #[inline(always)]
+            pub(super) fn count_between(bytes: &[u8], width: usize, low: u64, span: u64) -> u64 {
+                let (low, span) = (low as $word, span.min(<$word>::MAX as u64) as $word);
+                let mut counts = [0 as $word; LANES];
+                for row in 0..BITS {
+                    for (count, number) in counts.iter_mut().zip(unpack_row(bytes, width, row)) {
+                        *count += <$word>::from(number.wrapping_sub(low) <= span);
+                    }
+                }
+                counts.iter().map(|&count| u64::from(count)).sum()
             }
         }
     };
@@ -191,6 +208,7 @@ pub(crate) fn get(bytes: &[u8], width: u8, count: usize, index: usize) -> u64 {
 }
 
 /// Sets the bit of each of `count` numbers within `low..=high`.
+#[inline(always)]
 pub(crate) fn between(bytes: &[u8], width: u8, count: usize, low: u64, high: u64, out: &mut [u64; CHUNK_WORDS]) {
     let span = high.wrapping_sub(low);
     match usize::from(width) {
@@ -202,6 +220,21 @@ pub(crate) fn between(bytes: &[u8], width: u8, count: usize, low: u64, high: u64
                 let within = get(bytes, width, count, index).wrapping_sub(low) <= span;
                 out[index / 64] |= u64::from(within) << (index % 64);
             }
+        }
+    }
+}
+
+/// How many of `count` numbers are within `low..=high`.
+#[inline(always)]
+pub(crate) fn count_between(bytes: &[u8], width: u8, count: usize, low: u64, high: u64) -> u64 {
+    let span = high.wrapping_sub(low);
+    match usize::from(width) {
+        width @ 1..=16 if count == CHUNK => lanes16::count_between(bytes, width, low, span),
+        width @ 17..=32 if count == CHUNK => lanes32::count_between(bytes, width, low, span),
+        width @ 33..=64 if count == CHUNK => lanes64::count_between(bytes, width, low, span),
+        _ => {
+            let within = |&index: &usize| get(bytes, width, count, index).wrapping_sub(low) <= span;
+            (0..count.min(CHUNK)).filter(within).count() as u64
         }
     }
 }
@@ -231,6 +264,8 @@ mod tests {
                 for (low, high) in [(a, a), (a.min(b), a.max(b)), (0, mask)] {
                     let mut bits = [0; CHUNK_WORDS];
                     between(&bytes, width, count, low, high, &mut bits);
+                    let set: u64 = bits.iter().map(|bits| u64::from(bits.count_ones())).sum();
+                    assert_eq!(count_between(&bytes, width, count, low, high), set, "{width} {count}");
                     for (index, &number) in numbers.iter().enumerate() {
                         assert_eq!(get(&bytes, width, count, index), number);
                         let within = bits[index / 64] >> (index % 64) & 1 == 1;

@@ -16,6 +16,7 @@ mod reader;
 mod rows;
 mod scan;
 mod strings;
+mod wide;
 mod writer;
 
 pub use lane::{Lane, Values};

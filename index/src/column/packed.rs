@@ -4,6 +4,7 @@
 //! Takes and gives u64 by index; that they stand for something in the same order is its callers' business.
 
 use super::bitpack::{self, CHUNK, CHUNK_WORDS};
+use super::wide;
 use crate::error::{Result, corrupt};
 use crate::format::{read_u32, read_u64, slice, to_u32};
 
@@ -219,11 +220,33 @@ impl<'a> Packed<'a> {
         if entry.slope == 0 {
             let (low, high) = (low.wrapping_sub(entry.base), high.wrapping_sub(entry.base));
             for ((bytes, count), words) in entry.chunks().zip(words.as_chunks_mut::<CHUNK_WORDS>().0) {
-                bitpack::between(bytes, entry.width, count, low, high, words);
+                wide::between(bytes, entry.width, count, low, high, words);
             }
             return;
         }
         self.matching(block, |number| number.wrapping_sub(low) <= high - low, words);
+    }
+
+    /// How many numbers are within `low..=high`: of blocks that are inside or outside as a whole the zone alone is read.
+    pub(crate) fn count_between(&self, low: u64, high: u64) -> u64 {
+        let of_block = |block: usize| {
+            let Some(entry) = self.entry(block) else { return 0 };
+            if low > high || high < entry.min || low > entry.max {
+                return 0;
+            }
+            if low <= entry.min && entry.max <= high {
+                return entry.count as u64;
+            }
+            if entry.slope != 0 {
+                let mut words = [0; BLOCK_WORDS];
+                self.between(block, low, high, &mut words);
+                return words.iter().map(|word| u64::from(word.count_ones())).sum();
+            }
+            let low = low.max(entry.min).wrapping_sub(entry.base);
+            let high = high.min(entry.max).wrapping_sub(entry.base);
+            entry.chunks().map(|(bytes, count)| wide::count_between(bytes, entry.width, count, low, high)).sum()
+        };
+        (0..self.blocks()).map(of_block).sum()
     }
 
     /// Sets in `words` the bit of each number of a block that `test` accepts.

@@ -48,13 +48,7 @@ impl Lane<'_> {
         if self.presence().is_many() {
             return self.keys_between(packed, keys).len();
         }
-        let mut count = 0;
-        for block in 0..packed.blocks() {
-            let mut words = [0; BLOCK_WORDS];
-            packed.between(block, low, high, &mut words);
-            count += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-        }
-        count
+        packed.count_between(low, high)
     }
 
     /// The packed keys, and which of them a range of values is; `None` for raw strings.
