@@ -10,8 +10,6 @@ use quarrydb_index::RowId;
 use quarrydb_index::sorted::SortedWriter;
 use rayon::prelude::*;
 
-use std::ops::Range;
-
 use super::from_columns::refused;
 use super::range::KeyRange;
 use crate::error::Result;

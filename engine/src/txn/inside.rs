@@ -189,7 +189,7 @@ impl Work {
             });
         }
         let first = match choice.sort {
-            Some(sort) => sort::sorted(&self.core, &scan, sort, sort::Range::FIRST)?.next()?,
+            Some(sort) => sort::sorted(&self.core, &scan, sort, sort::Range::FIRST)?.next(&scan)?,
             None => scan.first()?,
         };
         let Some(first) = first else { return Ok(Vec::new()) };
