@@ -1,3 +1,5 @@
+//! Exact sums, held to the same sums of whole numbers, and to any split of them.
+
 use super::*;
 
 /// A generator (splitmix64, Steele, Lea, Flood 2014) that gives the same numbers each time.
