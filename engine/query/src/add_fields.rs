@@ -62,6 +62,48 @@ impl AddFields {
         Ok(Self { root })
     }
 
+    /// Fields whose values [`AddFields::put_values`] is given, in the order of `paths`.
+    ///
+    /// # Errors
+    /// 40176 where two paths meet, those of paths.
+    pub(crate) fn of_paths(paths: &[&str], context: &ParseContext<'_>) -> Result<Self, QueryError> {
+        let mut root = Level::default();
+        for (slot, path) in paths.iter().enumerate() {
+            let place = context.place.name(path);
+            check_name(path, &place)?;
+            let names: Vec<&str> = path.split('.').collect();
+            if names.len() > NESTING_MAX {
+                let message = format!("a field nested deeper than {NESTING_MAX} levels");
+                return Err(QueryError::new("Overflow", 15, message).at(&place));
+            }
+            let (last, outer) = names.split_last().unwrap_or((&"", &[]));
+            let mut here = &mut root;
+            for name in outer {
+                here = nested(here, name, &place)?;
+            }
+            if here.places.contains_key(*last) {
+                return Err(conflict(last).at(&place));
+            }
+            here.push(last, Part::Computed(Expression::slot(slot)));
+        }
+        Ok(Self { root })
+    }
+
+    /// The document with values for the fields of [`AddFields::of_paths`].
+    ///
+    /// # Errors
+    /// 10334 where it is too large.
+    pub(crate) fn put_values(
+        &self,
+        document: JsonbRef<'_>,
+        values: Vec<Datum<'_>>,
+        budget: Budget<'_>,
+    ) -> Result<JsonbBuf, QueryError> {
+        let added: usize = values.iter().map(|v| v.bytes() + SPARE_BYTES).sum();
+        let mut scope = Scope::new(document, budget).with_values(values);
+        scratch::build(document.as_bytes().len() + added, |out| put(&self.root, Some(document), &mut scope, out))
+    }
+
     /// The document with the fields.
     ///
     /// # Errors

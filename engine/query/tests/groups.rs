@@ -10,20 +10,7 @@ use std::sync::Arc;
 #[path = "support/spilling_host.rs"]
 mod spilling_host;
 
-use spilling_host::{SpillingHost, json, run, text};
-
-fn documents(lines: &[&str]) -> Vec<JsonbBuf> {
-    lines.iter().map(|line| json(line)).collect()
-}
-
-#[track_caller]
-fn check(pipeline: &str, input: &[&str], expected: &[&str]) {
-    let found = run(pipeline, &documents(input), &SpillingHost::default());
-    let found = found.unwrap_or_else(|e| panic!("{pipeline}: {e:?}"));
-    let found: Vec<String> = found.iter().map(|d| text(d.view())).collect();
-    let expected: Vec<String> = documents(expected).iter().map(|d| text(d.view())).collect();
-    assert_eq!(found, expected, "{pipeline}");
-}
+use spilling_host::{SpillingHost, check, json, run, text};
 
 #[test]
 fn equal_ids_are_one_group_in_the_order_of_their_first() {

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 #![allow(clippy::disallowed_methods, reason = "integration tests read files of the repository")]
 
+use quarrydb_query::pipeline::accumulate::AccumulatorKind;
+use quarrydb_query::pipeline::window::window_function_names;
+
 #[path = "support/case_file.rs"]
 mod case_file;
 
@@ -88,10 +91,19 @@ fn every_operator_has_an_example() {
         "$pull",
         "$pullAll",
         "$pop",
+        "$group",
+        "$bucketAuto",
+        "$setWindowFields",
+        "$densify",
+        "$fill",
         ".$\"",
         ".$[]",
         ".$[big]",
-    ] {
+    ]
+    .into_iter()
+    .chain(AccumulatorKind::names())
+    .chain(window_function_names())
+    {
         let asks = examples
             .lines()
             .filter(|l| !l.starts_with('#'))

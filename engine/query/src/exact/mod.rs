@@ -61,10 +61,10 @@ struct Rest {
     integers: i128,
     binary: BinarySum,
     decimal: DecimalSum,
-    /// How many there were, so that they can be taken away again: NaN, infinity, minus infinity.
-    nan: u64,
-    above: u64,
-    below: u64,
+    /// Whether there was a NaN, an infinity, a minus infinity.
+    nan: bool,
+    above: bool,
+    below: bool,
 }
 
 impl Sum {
@@ -78,23 +78,7 @@ impl Sum {
                 self.add_small(n);
             }
             Number::Double(n) => self.add_f64(n),
-            Number::Decimal(n) => self.add_decimal(n, false),
-        }
-    }
-
-    /// Takes away a number that was added. The type stays.
-    #[cfg_attr(not(test), expect(dead_code, reason = "sliding windows will"))]
-    pub(crate) fn remove(&mut self, n: Number) {
-        match n {
-            Number::Int32(n) => self.rest().integers -= i128::from(n),
-            Number::Int64(n) => self.rest().integers -= i128::from(n),
-            Number::Double(n) if n.is_finite() => self.rest().binary.add(-n),
-            Number::Double(n) => {
-                let rest = self.rest();
-                let count = special(rest, n.is_nan(), n < 0.0);
-                *count = count.saturating_sub(1);
-            }
-            Number::Decimal(n) => self.add_decimal(n, true),
+            Number::Decimal(n) => self.add_decimal(n),
         }
     }
 
@@ -123,22 +107,21 @@ impl Sum {
         if n.is_finite() {
             rest.binary.add(n);
         } else {
-            *special(rest, n.is_nan(), n < 0.0) += 1;
+            rest.nan |= n.is_nan();
+            rest.above |= n > 0.0;
+            rest.below |= n < 0.0;
         }
     }
 
-    fn add_decimal(&mut self, n: Decimal128, away: bool) {
+    fn add_decimal(&mut self, n: Decimal128) {
         self.widest = Widest::Decimal;
         let rest = self.rest();
-        let count = match parts(n) {
-            Parts::Finite { negative, coefficient, exponent } => {
-                rest.decimal.add(negative != away, coefficient, exponent);
-                return;
-            }
-            Parts::NaN => special(rest, true, false),
-            Parts::Infinity { negative } => special(rest, false, negative),
-        };
-        *count = if away { count.saturating_sub(1) } else { *count + 1 };
+        match parts(n) {
+            Parts::Finite { negative, coefficient, exponent } => rest.decimal.add(negative, coefficient, exponent),
+            Parts::NaN => rest.nan = true,
+            Parts::Infinity { negative: false } => rest.above = true,
+            Parts::Infinity { negative: true } => rest.below = true,
+        }
     }
 
     fn rest(&mut self) -> &mut Rest {
@@ -154,9 +137,9 @@ impl Sum {
             rest.integers += other.integers;
             rest.binary.merge(&other.binary);
             rest.decimal.merge(&other.decimal);
-            rest.nan += other.nan;
-            rest.above += other.above;
-            rest.below += other.below;
+            rest.nan |= other.nan;
+            rest.above |= other.above;
+            rest.below |= other.below;
         }
     }
 
@@ -175,11 +158,7 @@ impl Sum {
     /// The sum; int32 0 of nothing.
     #[must_use]
     pub fn finish(&self) -> Number {
-        self.finish_as(self.widest)
-    }
-
-    /// The sum, where the numbers in it are no wider than `widest`.
-    pub(crate) fn finish_as(&self, widest: Widest) -> Number {
+        let widest = self.widest;
         let integers = i128::from(self.small) + self.rest.as_ref().map_or(0, |r| r.integers);
         match widest {
             Widest::Int32 | Widest::Int64 => match (i32::try_from(integers), i64::try_from(integers)) {
@@ -196,13 +175,13 @@ impl Sum {
     fn double(&self, integers: i128) -> f64 {
         let Some(rest) = &self.rest else { return integers as f64 };
         match (rest.nan, rest.above, rest.below) {
-            (0, 0, 0) => {
+            (false, false, false) => {
                 let mut binary = rest.binary.clone();
                 binary.add_integer(integers);
                 binary.nearest()
             }
-            (0, _, 0) => f64::INFINITY,
-            (0, 0, _) => f64::NEG_INFINITY,
+            (false, true, false) => f64::INFINITY,
+            (false, false, true) => f64::NEG_INFINITY,
             _ => f64::NAN,
         }
     }
@@ -210,14 +189,14 @@ impl Sum {
     fn decimal(&self, integers: i128) -> Decimal128 {
         let rest = self.rest.clone().unwrap_or_default();
         match (rest.nan, rest.above, rest.below) {
-            (0, 0, 0) => {
+            (false, false, false) => {
                 let mut decimal = rest.decimal;
                 decimal.add(integers < 0, integers.unsigned_abs(), 0);
                 decimal.add_binary(&rest.binary.magnitude());
                 decimal.nearest()
             }
-            (0, _, 0) => infinity(false),
-            (0, 0, _) => infinity(true),
+            (false, true, false) => infinity(false),
+            (false, false, true) => infinity(true),
             _ => nan(),
         }
     }
@@ -230,8 +209,8 @@ impl Sum {
         put_u64((rest.integers >> 64) as u64, out);
         rest.binary.write(out);
         rest.decimal.write(out);
-        for count in [rest.nan, rest.above, rest.below] {
-            put_u64(count, out);
+        for flag in [rest.nan, rest.above, rest.below] {
+            put_u64(flag.into(), out);
         }
     }
 
@@ -251,22 +230,11 @@ impl Sum {
                 integers: i128::from(high as i64) << 64 | i128::from(low),
                 binary: BinarySum::read(from)?,
                 decimal: DecimalSum::read(from)?,
-                nan: from.u64()?,
-                above: from.u64()?,
-                below: from.u64()?,
+                nan: from.u64()? != 0,
+                above: from.u64()? != 0,
+                below: from.u64()? != 0,
             }));
         }
         Ok(sum)
-    }
-}
-
-/// The count of such numbers.
-fn special(rest: &mut Rest, is_nan: bool, is_below: bool) -> &mut u64 {
-    if is_nan {
-        &mut rest.nan
-    } else if is_below {
-        &mut rest.below
-    } else {
-        &mut rest.above
     }
 }

@@ -29,8 +29,9 @@ pub(super) const OPERATORS: &[Operator] = &[
     },
 ];
 
+/// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+pub(crate) enum Unit {
     Year,
     Quarter,
     Month,
@@ -38,6 +39,42 @@ enum Unit {
     Day,
     /// So many milliseconds.
     Elapsed(i64),
+}
+
+impl Unit {
+    /// The unit of that name.
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "year" => Self::Year,
+            "quarter" => Self::Quarter,
+            "month" => Self::Month,
+            "week" => Self::Week,
+            "day" => Self::Day,
+            "hour" => Self::Elapsed(HOUR_MS),
+            "minute" => Self::Elapsed(MINUTE_MS),
+            "second" => Self::Elapsed(SECOND_MS),
+            "millisecond" => Self::Elapsed(1),
+            _ => return None,
+        })
+    }
+
+    /// Its milliseconds in UTC, where they are always the same.
+    pub(crate) fn milliseconds(self) -> Option<i64> {
+        match self {
+            Self::Week => Some(7 * DAY_MS),
+            Self::Day => Some(DAY_MS),
+            Self::Elapsed(ms) => Some(ms),
+            Self::Year | Self::Quarter | Self::Month => None,
+        }
+    }
+
+    /// A date so many units later, in UTC.
+    ///
+    /// # Errors
+    /// 5166406 where that is no date.
+    pub(crate) fn after(self, date: i64, amount: i64) -> Result<i64, QueryError> {
+        shifted(date, self, amount, &Zone::UTC)
+    }
 }
 
 /// The unit in an argument; none where it is null.
@@ -50,18 +87,10 @@ fn unit(args: &Arguments<'_, '_>, i: usize, code: i32) -> Result<Option<Unit>, Q
         let message = format!("{} requires 'unit' to be a string, but got {}", args.name, argument.type_name());
         return Err(QueryError::location(code, message));
     };
-    Ok(Some(match name {
-        "year" => Unit::Year,
-        "quarter" => Unit::Quarter,
-        "month" => Unit::Month,
-        "week" => Unit::Week,
-        "day" => Unit::Day,
-        "hour" => Unit::Elapsed(HOUR_MS),
-        "minute" => Unit::Elapsed(MINUTE_MS),
-        "second" => Unit::Elapsed(SECOND_MS),
-        "millisecond" => Unit::Elapsed(1),
-        _ => return Err(QueryError::failed_to_parse(format!("{}: unknown time unit value: {name}", args.name))),
-    }))
+    match Unit::by_name(name) {
+        Some(unit) => Ok(Some(unit)),
+        None => Err(QueryError::failed_to_parse(format!("{}: unknown time unit value: {name}", args.name))),
+    }
 }
 
 /// The day that weeks begin with: 0 (Sunday) to 6; none where the argument is null.

@@ -45,6 +45,8 @@ pub(crate) use self::parse::check_variable_name;
 pub use self::datum::{Datum, Elements, Encoded, Fields, List};
 pub use self::scope::{Budget, INTERRUPT_STEPS, Scope};
 
+pub(crate) use self::date_math::Unit;
+
 use self::ast::Expr;
 use crate::pattern_count::PatternCount;
 use crate::{ParseContext, QueryError};
@@ -88,6 +90,11 @@ impl Expression {
         scope.variables.clear();
         scope.variables.push(Datum::from(part));
         evaluate::evaluate(&self.0, scope)
+    }
+
+    /// The value in one of the slots of a scope; see [`Scope::with_values`].
+    pub(crate) fn slot(slot: usize) -> Self {
+        Self(Expr::Variable { slot, path: ast::Path::default() })
     }
 
     /// Its value in a scope. It borrows from the document and from the expression where it can.

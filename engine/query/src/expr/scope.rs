@@ -70,6 +70,12 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// The same with values in the first slots.
+    pub(crate) fn with_values(mut self, values: Vec<Datum<'a>>) -> Self {
+        self.variables = values;
+        self
+    }
+
     /// `$$ROOT`.
     #[inline]
     #[must_use]

@@ -9,8 +9,13 @@
 pub mod accumulate;
 mod basic;
 mod bucket;
+mod bucket_auto;
+mod densify;
+mod densify_spec;
 mod facet;
+mod fill;
 mod foreign;
+mod granularity;
 mod graph_lookup;
 mod group;
 mod group_table;
@@ -30,10 +35,13 @@ mod sub;
 mod union_with;
 mod unwind;
 mod values;
+pub mod window;
 mod within;
 mod write;
 mod written;
 
+pub use bucket_auto::BucketAuto;
+pub use densify::Densify;
 pub use facet::Facet;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupField, GroupId};
@@ -49,6 +57,7 @@ pub use stats::{CollStats, IndexStats};
 pub use sub::SubPipeline;
 pub use union_with::UnionWith;
 pub use unwind::Unwind;
+pub use window::SetWindowFields;
 pub(crate) use within::Within;
 pub use write::{Out, Write};
 

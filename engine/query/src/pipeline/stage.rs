@@ -4,6 +4,8 @@
 //! refused by that name.
 
 use super::basic::{Count, Limit, Match, Skip, Transforming};
+use super::bucket_auto::{BucketAuto, Bucketing};
+use super::densify::{Densify, Densifying};
 use super::facet::{Facet, Faceting};
 use super::graph_lookup::{GraphLookup, LookingAround};
 use super::group::{Group, GroupOperator};
@@ -15,8 +17,9 @@ use super::sort::{Sampling, Sorting};
 use super::stats::{CollStats, CollectionStats, IndexStats, IndexesStats};
 use super::union_with::{Bringing, Joining, UnionWith};
 use super::unwind::{Unwind, Unwinding};
+use super::window::{SetWindowFields, WindowOperator};
 use super::write::{Out, Write, Writing};
-use super::{bucket, refused, sort};
+use super::{bucket, fill, refused, sort};
 use crate::expr::Expression;
 use crate::filter::Filter;
 use crate::transform::Transform;
@@ -64,6 +67,12 @@ pub enum Stage {
     IndexStats(Arc<IndexStats>),
     /// `$out`, `$merge`.
     Write(Arc<Write>),
+    /// `$bucketAuto`.
+    BucketAuto(Arc<BucketAuto>),
+    /// `$setWindowFields`.
+    SetWindowFields(Arc<SetWindowFields>),
+    /// `$densify`.
+    Densify(Arc<Densify>),
 }
 
 impl Stage {
@@ -86,6 +95,10 @@ impl Stage {
             "$limit" => Self::Limit(limit(value, context)?),
             "$skip" => Self::Skip(skip(value, context)?),
             "$count" => Self::Count(count(value, context)?),
+            "$bucketAuto" => Self::BucketAuto(Arc::new(BucketAuto::parse(value, context)?)),
+            "$densify" => Self::Densify(Arc::new(Densify::parse(value, context)?)),
+            "$fill" => return fill::parse(value, context, out),
+            "$setWindowFields" => Self::SetWindowFields(Arc::new(SetWindowFields::parse(value, context)?)),
             "$group" => Self::Group(Arc::new(Group::parse(value, context)?)),
             "$sort" => Self::Sort(Arc::new(sort::parse(value, context)?)),
             "$sample" => Self::Sample(sort::parse_sample(value, context)?),
@@ -116,6 +129,9 @@ impl Stage {
             Self::Limit(limit) => Box::new(Limit(*limit)),
             Self::Skip(skip) => Box::new(Skip(*skip)),
             Self::Count(name) => Box::new(Count { name: Arc::clone(name), count: 0 }),
+            Self::BucketAuto(spec) => Box::new(Bucketing::new(spec)),
+            Self::Densify(spec) => Box::new(Densifying::new(spec)),
+            Self::SetWindowFields(spec) => Box::new(WindowOperator::new(spec)),
             Self::Group(group) => Box::new(GroupOperator::new(group)),
             Self::Sort(sort) => Box::new(Sorting::new(sort, None)),
             Self::Sample(size) => Box::new(Sampling::new(*size)),

@@ -6,6 +6,7 @@ use quarrydb_query::pipeline::{Fault, Flow, Host, KeyAndPayload, Run, Spill, Spi
 use quarrydb_query::{Filter, ParseContext, Pipeline, QueryError};
 
 /// The operation's time: 2026-01-02T03:04:05.678Z.
+#[allow(dead_code, reason = "some tests know no time")]
 pub(crate) const NOW_MS: i64 = 1_767_323_045_678;
 
 pub(crate) struct SpillingHost {
@@ -108,4 +109,24 @@ pub(crate) fn run(pipeline: &str, documents: &[JsonbBuf], host: &SpillingHost) -
         Err(Fault::Query(error)) => Err(error),
         Err(Fault::Host(error)) => panic!("{error}"),
     }
+}
+
+/// Runs a pipeline on documents and compares what comes out, types and order exact.
+#[track_caller]
+pub(crate) fn check(pipeline: &str, input: &[&str], expected: &[&str]) {
+    let documents = |lines: &[&str]| lines.iter().map(|line| json(line)).collect::<Vec<_>>();
+    let found = run(pipeline, &documents(input), &SpillingHost::default());
+    let found = found.unwrap_or_else(|e| panic!("{pipeline}: {e:?}"));
+    let found: Vec<String> = found.iter().map(|d| text(d.view())).collect();
+    let expected: Vec<String> = documents(expected).iter().map(|d| text(d.view())).collect();
+    assert_eq!(found, expected, "{pipeline}");
+}
+
+/// Runs a pipeline on documents and expects it to fail, at a place and with a number.
+#[track_caller]
+#[allow(dead_code, reason = "not all tests expect errors")]
+pub(crate) fn check_error(pipeline: &str, input: &[&str], place: &str, code: i32) {
+    let documents: Vec<JsonbBuf> = input.iter().map(|line| json(line)).collect();
+    let error = run(pipeline, &documents, &SpillingHost::default()).expect_err(pipeline);
+    assert_eq!((error.place(), error.code()), (place, code), "{pipeline}: {error}");
 }

@@ -26,6 +26,12 @@ const FIRST_N: Codes = Codes { no_object: 5_787_801, unknown: 5_787_901, no_n: 5
 const MIN_N: Codes = Codes { no_object: 5_787_900, ..FIRST_N };
 
 impl Accumulator {
+    /// `{$count: {}}`.
+    pub(crate) fn count() -> Self {
+        let wanted = Wanted::Count(1);
+        Self { kind: AccumulatorKind::Count, argument: None, wanted, sort: None, shares: Vec::new() }
+    }
+
     /// Parses the value of the accumulator `name`.
     ///
     /// # Errors
