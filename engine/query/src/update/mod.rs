@@ -3,11 +3,12 @@
 //! Takes a body's `update` (parsed once) and documents; gives the new document, or nothing where the update changes
 //! nothing. `_id` never changes. What comes out never nests deeper than documents may, nor is it larger. Knows no
 //! collection. Reading order: `ast.rs`, `path.rs`, `draft.rs`, `parse.rs`, `operands.rs`, `apply.rs`, `scalar.rs`,
-//! `arrays.rs`, `in_place.rs`, `upsert.rs`, `replacement.rs`, `pipeline.rs`.
+//! `arrays.rs`, `in_place.rs`, `upsert.rs`, `replacement.rs`, `pipeline.rs`, `describe.rs`.
 
 mod apply;
 mod arrays;
 mod ast;
+mod describe;
 mod draft;
 mod in_place;
 mod operands;
@@ -19,6 +20,7 @@ mod scalar;
 mod upsert;
 
 use self::apply::Application;
+use self::describe::Guide;
 use self::parse::Parsed;
 use self::pipeline::Pipeline;
 pub(crate) use self::pipeline::Pipeline as Stages;
@@ -140,6 +142,17 @@ impl Update {
         }
         check_size(new.view())?;
         Ok(Some(new))
+    }
+
+    /// What changed from `before` to `after`, which the update made of it: an object of `updatedFields` (by dotted paths),
+    /// `removedFields` and `truncatedArrays`. None of a replacement, which is told by the document itself.
+    #[must_use]
+    pub fn describe(&self, before: JsonbRef<'_>, after: JsonbRef<'_>) -> Option<JsonbBuf> {
+        match &self.0 {
+            Form::Operators(parsed) => Some(describe::describe(before, after, Guide::Node(&parsed.root), false)),
+            Form::Pipeline(_) => Some(describe::describe(before, after, Guide::Free, true)),
+            Form::Replacement(_) => None,
+        }
     }
 
     /// The document that an upsert inserts: the fields that `filter` implies by equality, then the update. `_id` comes

@@ -1,6 +1,7 @@
 //! The tables, a file for each group of operators.
 
 mod arrays;
+mod describe;
 mod fields;
 mod hostile;
 mod pipelines;

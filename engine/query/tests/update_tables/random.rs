@@ -116,6 +116,7 @@ fn no_update_panics_and_what_comes_out_is_a_document() {
                     validate(new.as_bytes()).unwrap_or_else(|e| panic!("{update}: {e}"));
                     assert_eq!(new.view().get("_id"), document.view().get("_id"), "{update}");
                     assert_ne!(new, document, "{update}");
+                    super::describe::holds(&parsed, &document, &new, &update);
                     changed += 1;
                 }
                 Ok(None) => applied += 1,
