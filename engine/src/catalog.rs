@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CollectionId, Seq};
 use crate::indexes::IndexSet;
 use crate::limits::{COLLECTION_NAME_BYTES_MAX, DATABASE_NAME_BYTES_MAX};
+use crate::manifest::DroppedEntry;
 use crate::mvcc::version::Version;
 
 /// One collection: its names and what it consists of.
@@ -137,6 +138,8 @@ struct Names {
     by_name: BTreeMap<String, BTreeMap<String, Arc<CollectionState>>>,
     by_id: BTreeMap<CollectionId, Arc<CollectionState>>,
     next: CollectionId,
+    /// Collections that were dropped, as long as the log may be asked about them.
+    gone: BTreeMap<CollectionId, DroppedEntry>,
     /// Whether a collection was dropped since the manifest was written.
     changed: bool,
 }
@@ -189,10 +192,34 @@ impl Catalog {
         collection
     }
 
-    /// Takes a collection out; called with the committing order held.
-    pub(crate) fn remove(&self, id: CollectionId) -> Option<Arc<CollectionState>> {
+    /// The names of a collection, which may be gone.
+    pub(crate) fn names_of(&self, id: CollectionId) -> Option<(String, String)> {
+        let inner = self.inner.read();
+        let live = inner.by_id.get(&id).map(|c| (c.db.clone(), c.name.clone()));
+        live.or_else(|| inner.gone.get(&id).map(|gone| (gone.db.clone(), gone.name.clone())))
+    }
+
+    /// What was dropped and is remembered.
+    pub(crate) fn gone(&self) -> Vec<DroppedEntry> {
+        self.inner.read().gone.values().cloned().collect()
+    }
+
+    /// Remembers what was dropped before.
+    pub(crate) fn remember_gone(&self, gone: &[DroppedEntry]) {
+        self.inner.write().gone.extend(gone.iter().map(|entry| (entry.id, entry.clone())));
+    }
+
+    /// Forgets what was dropped before `seq`.
+    pub(crate) fn forget_gone(&self, seq: Seq) {
+        self.inner.write().gone.retain(|_, entry| entry.seq >= seq);
+    }
+
+    /// Takes a collection out, by the commit `seq`; called with the committing order held.
+    pub(crate) fn remove(&self, id: CollectionId, seq: Seq) -> Option<Arc<CollectionState>> {
         let mut inner = self.inner.write();
         let collection = inner.by_id.remove(&id)?;
+        let (db, name) = (collection.db.clone(), collection.name.clone());
+        inner.gone.insert(id, DroppedEntry { id, seq, db, name });
         collection.dropped.store(true, Ordering::Release);
         inner.changed = true;
         if let Some(names) = inner.by_name.get_mut(&collection.db) {

@@ -185,7 +185,7 @@ impl Collection {
             drop(order);
             return Ok(nothing_to_do(&self.core, false, journaled));
         };
-        let seq = drop_collections(&self.core, &mut order, &[state], journaled)?;
+        let seq = drop_collections(&self.core, &mut order, &[state], None, journaled)?;
         drop(order);
         self.core.sealing_changed();
         Ok(match seq {

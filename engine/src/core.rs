@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::budget::Budget;
 use crate::catalog::Catalog;
+use crate::changes::hub::Hub;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Clock, Storage};
 use crate::maintain::pace::Compacting;
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub sealing: Sealing,
     pub compaction: Compacting,
     pub indexing: Indexing,
+    /// Who watches what is committed.
+    pub changes: Arc<Hub>,
     pub closing: AtomicBool,
 }
 
@@ -86,6 +89,24 @@ pub(crate) struct Sealing {
     /// Told when a tail is frozen, when one is sealed, and at the end.
     pub changed: Condvar,
     pub lock: Mutex<()>,
+    /// The first log file that the database needs itself, as its manifest says.
+    pub first_log_file: AtomicU64,
+    /// The first that is kept for change streams.
+    pub kept_log_file: AtomicU64,
+}
+
+impl Sealing {
+    pub(crate) fn new(manifest: &Manifest) -> Self {
+        let sealing = Self::default();
+        sealing.note(manifest);
+        sealing
+    }
+
+    /// A manifest stands that says so.
+    pub(crate) fn note(&self, manifest: &Manifest) {
+        self.first_log_file.store(manifest.first_log_file.get(), Ordering::Release);
+        self.kept_log_file.store(manifest.kept_log_file.get(), Ordering::Release);
+    }
 }
 
 impl Core {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::batch::IdMaker;
 use crate::catalog::check_names;
+use crate::changes::{ChangeRequest, ChangeStream};
 use crate::collection::{Collection, stats};
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -119,6 +120,10 @@ pub struct EngineStats {
     pub snapshots: u64,
     /// Interactive transactions open now.
     pub transactions: u64,
+    /// Change streams open now.
+    pub change_streams: u64,
+    /// Bytes of log files kept for change streams alone.
+    pub change_log_bytes: u64,
     /// Whether writes are taken.
     pub writer: WriterState,
 }
@@ -212,7 +217,7 @@ impl Database {
         let journaled = core.journaled(write);
         let mut order = core.order.hold();
         let collections = core.catalog.of_database(db);
-        let seq = drop_collections(core, &mut order, &collections, journaled)?;
+        let seq = drop_collections(core, &mut order, &collections, Some(db), journaled)?;
         drop(order);
         core.sealing_changed();
         Ok(match seq {
@@ -226,6 +231,7 @@ impl Database {
     pub fn stats(&self) -> EngineStats {
         let core = &self.inner.core;
         let log = core.group.log();
+        let needed = core.sealing.first_log_file.load(Ordering::Acquire);
         let versions: Vec<_> = core.catalog.all().iter().map(|c| c.version()).collect();
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         EngineStats {
@@ -253,6 +259,8 @@ impl Database {
             cursors_cancelled: count(&core.counters.cursors_cancelled),
             snapshots: core.snapshots.count() as u64,
             transactions: core.transactions.open() as u64,
+            change_streams: core.changes.open() as u64,
+            change_log_bytes: log.files().iter().filter(|file| file.id.get() < needed).map(|file| file.bytes).sum(),
             writer: self.writer_state(),
         }
     }
@@ -269,6 +277,40 @@ impl Database {
             Some((_, message)) => WriterState::Stalled(message.clone()),
             None => WriterState::Writable,
         }
+    }
+
+    /// Watches what is committed: a stream of changes, from now on or from where another has left off.
+    ///
+    /// The first one ever opened has the database keep the log for such streams, within the bounds of its options, and its
+    /// updates say what they change. Waits until what was written before is on stable storage.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`; `InvalidResumeToken` (260) for a token that is none, or of another database or other names;
+    /// `HistoryLost` (286) where what follows the token is no longer kept; `OutOfDiskSpace`, `Poisoned`, `ShuttingDown`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let db = quarrydb::Database::open(directory.path())?;
+    /// use quarrydb::{ChangeRequest, InsertBatch, WriteOptions};
+    ///
+    /// let mut changes = db.watch(ChangeRequest::collection("shop", "orders"))?;
+    /// let mut batch = InsertBatch::new(&db);
+    /// batch.push_text(br#"{"_id": 1, "item": "lamp"}"#)?;
+    /// db.collection("shop", "orders")?.insert_batch(batch, true, &WriteOptions::default())?.wait()?;
+    ///
+    /// let event = changes.next(None)?.expect("an insert");
+    /// assert_eq!(event.document().get("operationType").and_then(|v| v.as_str()), Some("insert"));
+    ///
+    /// // Another time, another process: whatever was committed since.
+    /// let request = ChangeRequest { since: Some(event.token), ..ChangeRequest::collection("shop", "orders") };
+    /// let mut later = db.watch(request)?;
+    /// assert!(later.next(Some(std::time::Duration::ZERO))?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(&self, request: ChangeRequest) -> Result<ChangeStream> {
+        ChangeStream::open(&self.inner.core, request)
     }
 
     /// What opening it has met: how many commits were replayed, whether an unsynced tail was cut off.
@@ -320,6 +362,7 @@ impl Inner {
         }
         self.worker.stop(&self.core);
         self.core.transactions.end();
+        self.core.changes.wake_all();
         if let Some(error) = self.core.group.poisoned() {
             return Err(error);
         }

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     InvalidInput,
     /// What is named does not exist.
     NotFound,
+    /// What a change stream should go on from is no longer kept: read anew, then watch from now on.
+    HistoryLost,
     /// A uniqueness rule stands against it.
     DuplicateKey,
     /// It exists already, with other options.
@@ -74,6 +76,7 @@ impl Error {
         let (name, code) = match kind {
             ErrorKind::InvalidInput => ("BadValue", Some(2)),
             ErrorKind::NotFound => ("NoSuchDocument", None),
+            ErrorKind::HistoryLost => ("ChangeStreamHistoryLost", Some(286)),
             ErrorKind::DuplicateKey => ("DuplicateKey", Some(11000)),
             ErrorKind::Exists => ("NamespaceExists", Some(48)),
             ErrorKind::Conflict => ("WriteConflict", Some(112)),

@@ -99,6 +99,11 @@ pub fn fuzz_segment_open(data: &[u8]) {
     }
 }
 
+/// Any text as the resume token of a change stream.
+pub fn fuzz_token(data: &[u8]) {
+    crate::changes::fuzz_token(&String::from_utf8_lossy(data));
+}
+
 /// Bytes as a manifest: as they are, or with both checksums made right; what is accepted encodes to what was read.
 pub fn fuzz_manifest(data: &[u8]) {
     let Some((mode, bytes)) = data.split_first() else { return };
@@ -207,9 +212,12 @@ mod tests {
     #[test]
     fn changed_manifests_are_read_or_refused() {
         let mut manifest = Manifest::new(1);
-        manifest
-            .dropped
-            .push(crate::manifest::DroppedEntry { id: crate::ids::CollectionId::from_raw(3), seq: Seq::from_raw(4) });
+        manifest.dropped.push(crate::manifest::DroppedEntry {
+            id: crate::ids::CollectionId::from_raw(3),
+            seq: Seq::from_raw(4),
+            db: "d".to_owned(),
+            name: "gone".to_owned(),
+        });
         mutate(&manifest.encode(), fuzz_manifest, 4000);
     }
 }

@@ -35,6 +35,7 @@
 mod batch;
 pub mod budget;
 mod catalog;
+mod changes;
 mod collection;
 mod columns;
 mod core;
@@ -64,6 +65,7 @@ mod typed;
 
 pub use batch::InsertBatch;
 pub use catalog::check_names;
+pub use changes::{ChangeEvent, ChangeRequest, ChangeStream, FullDocument, Reading};
 pub use collection::{Collection, CollectionStats, Created, IndexInfo, IndexesCreated};
 pub use database::{CollectionInfo, Database, DatabaseInfo, EngineStats, WriterState};
 pub use error::{Error, ErrorKind, Result};

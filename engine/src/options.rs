@@ -47,6 +47,11 @@ pub struct Options {
     pub transaction_idle_max: Duration,
     /// An interactive transaction is aborted after so long, whatever it does. Default: 5 minutes.
     pub transaction_time_max: Duration,
+    /// Log kept for change streams beyond what the database needs itself, in bytes; none before one was opened. Default:
+    /// 1 GiB.
+    pub change_bytes_max: u64,
+    /// How long it is kept. Default: 24 hours.
+    pub change_age_max: Duration,
     /// Whether columns are made and asked. Off only in tests, which hold the answers with columns to those without.
     pub columns: bool,
     /// Seals and compacts in the background. Off only in tests that step the engine themselves with `Database::seal`.
@@ -70,6 +75,8 @@ impl Default for Options {
             transactions_max: 1024,
             transaction_idle_max: Duration::from_secs(60),
             transaction_time_max: Duration::from_secs(300),
+            change_bytes_max: 1 << 30,
+            change_age_max: Duration::from_secs(24 * 3600),
             columns: true,
             background: true,
         }

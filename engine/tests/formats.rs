@@ -132,7 +132,9 @@ fn manifest(metas: &[SegmentMeta], deletes: &[u8]) -> Manifest {
         });
         manifest.segments.push(SegmentEntry { meta: *meta, deletes, indexes: Vec::new() });
     }
-    manifest.dropped.push(DroppedEntry { id: CollectionId::from_raw(3), seq: Seq::from_raw(9) });
+    manifest.watched_since = Some(Seq::from_raw(8));
+    let (db, name) = ("golden".to_owned(), "gone".to_owned());
+    manifest.dropped.push(DroppedEntry { id: CollectionId::from_raw(3), seq: Seq::from_raw(9), db, name });
     manifest
 }
 

@@ -42,6 +42,8 @@ fn write() -> MemoryStorage {
         insert(&db, &people, text).unwrap();
     }
     db.seal().unwrap();
+    // From here on updates say what they change, and the log is kept.
+    drop(db.watch(quarrydb::ChangeRequest::default()).unwrap());
     people.delete(&DeleteRequest::one(filter(r#"{"_id": 4}"#)), &options).unwrap().wait().unwrap();
     let change = UpdateRequest::many(filter(r#"{"born": {"$exists": true}}"#), update(r#"{"$inc": {"visits": 1}}"#));
     people.update(&change, &options).unwrap().wait().unwrap();
@@ -49,6 +51,8 @@ fn write() -> MemoryStorage {
     let gone = db.collection("town", "gone").unwrap();
     insert(&db, &gone, r#"{"_id": 1}"#).unwrap();
     gone.drop(&options).unwrap().wait().unwrap();
+    insert(&db, &db.collection("village", "gone").unwrap(), r#"{"_id": 1}"#).unwrap();
+    db.drop_database("village", &options).unwrap().wait().unwrap();
     storage.crash(u64::MAX)
 }
 

@@ -263,6 +263,7 @@ impl From<quarrydb::Error> for ApiError {
         let status = match e.kind() {
             ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::HistoryLost => StatusCode::GONE,
             ErrorKind::DuplicateKey | ErrorKind::Exists | ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::LimitExceeded => StatusCode::BAD_REQUEST,
             ErrorKind::TimedOut => StatusCode::REQUEST_TIMEOUT,

@@ -2,18 +2,48 @@
 //!
 //! Takes a `Seq` to begin with, gives commits in order, up to what is written. A cursor keeps the file it reads from
 //! being written over, not from being released: then it goes on to the next one, and who falls behind what is kept is
-//! told so. Next to read: nothing, this is the end of the log's chapter.
+//! told so. Places that cursors came by are remembered, so that of many who begin in one file the first alone goes through
+//! it. Next to read: nothing, this is the end of the log's chapter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::Log;
 use super::file::{BLOCK_BYTES, OpenFile};
 use super::reader::{Found, Window, look, payload};
 use super::record::KIND_WATERMARK;
-use crate::ids::Seq;
+use crate::ids::{LogFileId, Seq};
 use crate::{Error, ErrorKind, Result};
-use std::sync::Arc;
 
 /// A cursor reads little ahead: at the end of the log it would read the same bytes again and again.
 const STEP_BYTES: u64 = 64 << 10;
+/// How far apart the places are that cursors remember for each other.
+const MARK_BYTES: u64 = 1 << 20;
+/// How many places are remembered.
+const MARKS_MAX: usize = 4096;
+
+/// Where some commits begin, by their `Seq`.
+#[derive(Debug, Default)]
+pub(super) struct Marks(Mutex<BTreeMap<Seq, (LogFileId, u64)>>);
+
+impl Marks {
+    fn note(&self, seq: Seq, file: LogFileId, offset: u64) {
+        let mut marks = self.0.lock();
+        marks.insert(seq, (file, offset));
+        if marks.len() > MARKS_MAX {
+            marks.pop_first();
+        }
+    }
+
+    /// Where to begin in `file` to come to `seq`.
+    fn before(&self, seq: Seq, file: LogFileId) -> u64 {
+        let marks = self.0.lock();
+        let found = marks.range(..=seq).next_back().map(|(_, place)| *place);
+        found.filter(|(id, _)| *id == file).map_or(BLOCK_BYTES as u64, |(_, offset)| offset)
+    }
+}
 
 /// A commit read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +95,13 @@ impl LogCursor {
         self.next_seq
     }
 
+    /// Gives back what was read ahead, for a cursor that is not asked for a while.
+    pub fn rest(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.window.let_go();
+        }
+    }
+
     /// The next commit, if it is at or below `limit` and written.
     ///
     /// # Errors
@@ -78,6 +115,7 @@ impl LogCursor {
                 Some(place) => place,
                 None => self.open(log)?,
             };
+            let at = place.offset;
             let record = if self.next_seq > place.last_seq { None } else { place.step()? };
             let Some(record) = record else {
                 // It is written, so it stands in a later file, or the bytes here are not what was written.
@@ -88,6 +126,9 @@ impl LogCursor {
                 }
                 continue;
             };
+            if record.kind != KIND_WATERMARK && at / MARK_BYTES != place.offset / MARK_BYTES {
+                log.marks().note(record.seq, place.file.id, at);
+            }
             self.place = Some(place);
             if record.kind != KIND_WATERMARK && record.seq >= self.next_seq {
                 self.next_seq = record.seq.next();
@@ -111,7 +152,8 @@ impl LogCursor {
             Err(error) => return Err(error),
         };
         let window = Window::with_step(Arc::clone(&file.file), STEP_BYTES)?;
-        Ok(Place { file, window, offset: BLOCK_BYTES as u64, last_seq })
+        let offset = log.marks().before(self.next_seq, file.id);
+        Ok(Place { file, window, offset, last_seq })
     }
 }
 

@@ -11,10 +11,11 @@
 //!
 //! Knows nothing of documents, collections or visibility. Reading order: `record.rs`, `file.rs`, `state.rs` (where
 //! records go), `writer.rs` (append, write, sync), `pool.rs` (files ahead and files released), `reader.rs`,
-//! `recover.rs`, `cursor.rs`. Bytes: FORMAT.md.
+//! `recover.rs`, `kept.rs`, `cursor.rs`. Bytes: FORMAT.md.
 
 mod cursor;
 mod file;
+mod kept;
 mod pool;
 mod queue;
 mod reader;
@@ -27,6 +28,7 @@ mod stats;
 mod writer;
 
 pub use cursor::{LogCursor, OwnedRecord};
+pub(crate) use kept::keep;
 pub use record::{KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload};
 pub use recover::{Cut, LogEnd, RecordRef, RecoverFloor, RecoveryReport, recover};
 pub(crate) use salvage::whole_records;
@@ -100,8 +102,10 @@ pub struct LogFileInfo {
     pub last_seq: Seq,
     /// Its length on disk.
     pub bytes: u64,
-    /// How much of that is written.
+    /// How much of that is written; of files that are kept for change streams alone, all of it.
     pub used_bytes: u64,
+    /// No commit in it has an earlier wall time, none in files before it a later one.
+    pub begun_ms: u64,
 }
 
 #[cfg(test)]

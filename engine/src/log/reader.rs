@@ -67,6 +67,11 @@ impl Window {
         self.bytes.clear();
     }
 
+    /// The same, and its memory too.
+    pub(crate) fn let_go(&mut self) {
+        self.bytes = Vec::new();
+    }
+
     fn fixed<const N: usize>(&mut self, offset: u64) -> Result<Option<[u8; N]>> {
         Ok(self.get(offset, N)?.and_then(|bytes| bytes.try_into().ok()))
     }

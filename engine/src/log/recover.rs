@@ -294,6 +294,7 @@ impl Walk<'_> {
             last_seq: last,
             bytes: candidate.len,
             used_bytes: offset,
+            begun_ms: header.wall_ms,
         })
     }
 

@@ -18,6 +18,8 @@ pub(super) const SLACK_BYTES: u64 = record_bytes(0);
 pub(super) struct State {
     pub(super) current: Arc<OpenFile>,
     pub(super) current_first_seq: Seq,
+    /// The wall time in its header.
+    pub(super) current_begun_ms: u64,
     /// Where the next record goes in `current`.
     pub(super) offset: u64,
     /// The file after `current`, ready for use.
@@ -68,6 +70,7 @@ impl State {
             last_seq: self.last_seq,
             bytes: self.current.len,
             used_bytes: self.offset,
+            begun_ms: self.current_begun_ms,
         }
     }
 

@@ -7,6 +7,7 @@
 //! When a file is full, `write` first syncs it, then writes and syncs the next one's header, then goes on: so a header
 //! on disk proves that all before it is durable, which is what recovery builds on.
 
+use super::cursor::Marks;
 use super::file::{BLOCK_BYTES, FileHeader, OpenFile};
 use super::pool::Pool;
 use super::queue::{Queue, Run};
@@ -50,6 +51,7 @@ pub struct Log {
     poison: OnceLock<String>,
     room: Room,
     counters: Counters,
+    marks: Marks,
 }
 
 #[derive(Debug)]
@@ -81,11 +83,13 @@ impl Log {
         pool.adopt(end.leftovers)?;
         let mut files = end.files;
         let first_seq = end.last_seq.next();
+        let mut begun_ms = end.wall_ms;
         let file = match files.pop() {
             // Begun by an earlier opening and never written to: nothing distinguishes it from a new one.
             Some(last) if end.last_is_blank => {
                 let name = super::file::file_name(last.id);
                 let epoch = super::file::epoch(options.database, last.id);
+                begun_ms = last.begun_ms;
                 OpenFile { id: last.id, epoch, len: last.bytes, file: storage.open(&name)? }
             }
             last => {
@@ -110,6 +114,7 @@ impl Log {
             state: Mutex::new(State {
                 current: Arc::clone(&file),
                 current_first_seq: first_seq,
+                current_begun_ms: begun_ms,
                 offset: BLOCK_BYTES as u64,
                 next: None,
                 finished: files.into_iter().map(|info| Finished { info, file: None }).collect(),
@@ -126,6 +131,7 @@ impl Log {
             poison: OnceLock::new(),
             room: Room::new(options.first_file_bytes),
             counters,
+            marks: Marks::default(),
         })
     }
 
@@ -238,6 +244,7 @@ impl Log {
         let header = FileHeader::new(self.options.database, next.id, first_seq, before, state.last_wall_ms);
         state.current = next;
         state.current_first_seq = first_seq;
+        state.current_begun_ms = state.last_wall_ms;
         state.offset = BLOCK_BYTES as u64;
         state.durable_noted = state.durable_noted.max(before.get());
         state.begin_run(Some(header));
@@ -409,6 +416,11 @@ impl Log {
             let shared = file.is_none_or(|file| Arc::strong_count(&file) > 1);
             pool.release(info.id, info.bytes, shared)?;
         }
+    }
+
+    /// Places that cursors came by.
+    pub(super) fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// Counters since the opening.

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::id_hash;
 
+use super::retain;
 use super::rows::{Packing, RowsWriter};
 use crate::catalog::CollectionState;
 use crate::core::Core;
@@ -20,6 +21,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ids::{LogFileId, RowId, SegmentId, Seq};
 use crate::indexes::file::{index_file_name, index_file_segment};
 use crate::limits::ROWS_MAX;
+use crate::log::LogFileInfo;
 use crate::manifest::{CollectionEntry, DeleteFileRef, Manifest, ManifestStore, SegmentEntry};
 use crate::mvcc::version::{Frozen, Sealed, Version};
 use crate::segment::{Deletes, Segment, delete_file_name, segment_file_name};
@@ -33,6 +35,7 @@ use crate::txn::insert::id_of;
 /// # Errors
 /// `OutOfDiskSpace`, `Io`: nothing is lost and the same is tried again at the next call.
 pub(crate) fn step(core: &Core) -> Result<bool> {
+    retain::step(core)?;
     let waiting = core.catalog.all().into_iter().find(|c| !c.version().frozen.is_empty());
     if let Some(collection) = waiting {
         seal_oldest(core, &collection)?;
@@ -44,16 +47,24 @@ pub(crate) fn step(core: &Core) -> Result<bool> {
         release_log(core, &manifest.1)?;
         return Ok(true);
     }
-    let log_bytes: u64 = core.group.log().files().iter().map(|file| file.bytes).sum();
+    let log_bytes: u64 = needed_files(core).iter().map(|file| file.bytes).sum();
     if log_bytes > core.options.log_bytes_max {
         return Ok(freeze_holders(core));
     }
     Ok(false)
 }
 
+/// The log files that the database needs itself.
+fn needed_files(core: &Core) -> Vec<LogFileInfo> {
+    let first = core.sealing.first_log_file.load(Ordering::Acquire);
+    let mut files = core.group.log().files();
+    files.retain(|file| file.id.get() >= first);
+    files
+}
+
 /// Sets aside the tails whose first commit is in the older half of the log; whether there was one.
 fn freeze_holders(core: &Core) -> bool {
-    let files = core.group.log().files();
+    let files = needed_files(core);
     let Some(border) = files.get(files.len() / 2).map(|file| file.first_seq) else { return false };
     let _order = core.order.hold();
     let last = core.watermarks().applied();
@@ -331,6 +342,7 @@ pub(super) fn save(
         let _order = core.order.hold();
         (core.watermarks().applied(), note_catalog(core, &mut next))
     };
+    let mut oldest = Seq::default();
     let saved = || {
         // A collection must not be named before the commit that made it is durable.
         durable(core, seq)?;
@@ -339,9 +351,12 @@ pub(super) fn save(
         next.durable_at_least = core.watermarks().durable();
         next.clean_end = None;
         next.first_log_file = first_needed(core, seq, &collections, sealed).max(current.first_log_file);
+        oldest = retain::apply(core, current, &mut next);
         store.save(&next)
     };
     saved().inspect_err(|_| core.catalog.note_changed())?;
+    core.sealing.note(&next);
+    core.catalog.forget_gone(oldest);
     let kept: HashSet<_> = files(&next).collect();
     let gone: Vec<_> = files(current).filter(|name| !kept.contains(name)).collect();
     *current = next;
@@ -407,9 +422,9 @@ fn first_needed(
     first.map_or(LogFileId::default(), |file| file.id)
 }
 
-/// Step 6.
-fn release_log(core: &Core, manifest: &Manifest) -> Result<()> {
-    match manifest.first_log_file.get().checked_sub(1) {
+/// Step 6; what change streams may still read stays.
+pub(super) fn release_log(core: &Core, manifest: &Manifest) -> Result<()> {
+    match manifest.kept_log_file.get().checked_sub(1) {
         Some(before) if before > 0 => core.group.log().release(LogFileId::from_raw(before)),
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
 //! The background threads of a database: one seals, one compacts, one keeps the log's time, one has its next file ready,
-//! one builds indexes. The only file that spawns.
+//! one builds indexes, one wakes change streams. The only file that spawns.
 //!
 //! The sealer sleeps until a tail is set aside. The ticker syncs what nobody waits for, and notes in an idle log what is
 //! durable.
@@ -60,12 +60,13 @@ impl Worker {
             // The pool's threads take after the one that asks for it first: that must not be the compactor, which stands back.
             let _ = rayon::current_num_threads();
             type Body = fn(&Arc<Core>, &AtomicBool);
-            let bodies: [(&str, Body); 5] = [
+            let bodies: [(&str, Body); 6] = [
                 ("quarry-seal", sealer),
                 ("quarry-tick", ticker),
                 ("quarry-log", preparer),
                 ("quarry-compact", compactor),
                 ("quarry-index", indexer),
+                ("quarry-changes", announcer),
             ];
             for (name, body) in bodies {
                 let (of_thread, stopping) = (Arc::clone(core), Arc::clone(&stopping));
@@ -89,6 +90,7 @@ impl Worker {
         core.sealing_changed();
         core.compaction.wake();
         core.indexing_changed();
+        core.changes.stop();
         for thread in self.threads.lock().drain(..) {
             let _ = thread.join();
         }
@@ -190,6 +192,11 @@ fn indexer(core: &Arc<Core>, stopping: &AtomicBool) {
             }
         }
     }
+}
+
+/// Tells change streams what concerns them.
+fn announcer(core: &Arc<Core>, stopping: &AtomicBool) {
+    core.changes.serve(&core.catalog, &|| stopping.load(Ordering::Acquire));
 }
 
 fn ticker(core: &Arc<Core>, stopping: &AtomicBool) {

@@ -3,12 +3,13 @@
 //! ```text
 //! magic 8 | version u32 | zeros u32 | body length u64 | body crc u32 | crc of these 28 u32 | body
 //! body: database u64, generation u64, next collection u32, zeros u32, next segment u64, next delete file u64,
-//!       durable seq u64, has clean end u8, zeros 7, clean end seq u64, first log file u64,
+//!       durable seq u64, has clean end u8, zeros 7, clean end seq u64, first log file u64, kept log file u64,
+//!       watched u8, zeros 7, watched since seq u64,
 //!       collections u32, segments u32, dropped u32, zeros u32, then their entries in this order
 //! collection: id u32, db string, name string, options bytes, definitions bytes, created seq u64, sealed seq u64
 //! segment:    meta 56 (see FORMAT.md), has deletes u8, indexes u8, zeros 6; with deletes: name string, length u64,
 //!             crc u32, up to seq u64; for each index: number u32, crc u32, length u64, entries u64
-//! dropped:    id u32, seq u64
+//! dropped:    id u32, db string, name string, seq u64
 //! ```
 //!
 //! Strings and bytes stand behind their length (u32). Takes bytes that may be anything; every count and length is held
@@ -29,7 +30,7 @@ const HEADER_SUMMED_BYTES: usize = 28;
 /// The least an entry takes.
 const COLLECTION_BYTES_MIN: usize = 4 + 4 * 4 + 2 * 8;
 const SEGMENT_BYTES_MIN: usize = SegmentMeta::ENCODED_BYTES + 8;
-const DROPPED_BYTES: usize = 12;
+const DROPPED_BYTES_MIN: usize = 4 + 2 * 4 + 8;
 
 impl Manifest {
     /// The file's bytes; the same manifest gives the same.
@@ -62,6 +63,10 @@ impl Manifest {
         out.put_zeros(7);
         out.put_u64(self.clean_end.unwrap_or_default().get());
         out.put_u64(self.first_log_file.get());
+        out.put_u64(self.kept_log_file.get());
+        out.put_u8(u8::from(self.watched_since.is_some()));
+        out.put_zeros(7);
+        out.put_u64(self.watched_since.unwrap_or_default().get());
         for count in [self.collections.len(), self.segments.len(), self.dropped.len()] {
             out.put_u32(u32::try_from(count).expect("ids are 32 bits or files are many bytes each"));
         }
@@ -95,6 +100,8 @@ impl Manifest {
         }
         for dropped in &self.dropped {
             out.put_u32(dropped.id.get());
+            out.put_short_bytes(dropped.db.as_bytes());
+            out.put_short_bytes(dropped.name.as_bytes());
             out.put_u64(dropped.seq.get());
         }
     }
@@ -154,10 +161,19 @@ fn decode_body(fields: &mut Fields<'_>) -> Result<Manifest> {
         return Err(fields.corrupt("a clean end is given and denied"));
     }
     let first_log_file = LogFileId::from_raw(fields.u64()?);
+    let kept_log_file = LogFileId::from_raw(fields.u64()?);
+    if kept_log_file > first_log_file {
+        return Err(fields.corrupt("the log is kept from behind what is needed of it"));
+    }
+    let watched = flag(fields)?;
+    let watched_since = Seq::from_raw(fields.u64()?);
+    if !watched && watched_since != Seq::default() {
+        return Err(fields.corrupt("change streams are given and denied"));
+    }
     // Each is held against what is left for all three together; the entries themselves are checked one by one.
     let collections = fields.count(COLLECTION_BYTES_MIN)?;
     let segments = fields.count(SEGMENT_BYTES_MIN)?;
-    let dropped = fields.count(DROPPED_BYTES)?;
+    let dropped = fields.count(DROPPED_BYTES_MIN)?;
     fields.zeros(4)?;
     let mut manifest = Manifest {
         database,
@@ -168,6 +184,8 @@ fn decode_body(fields: &mut Fields<'_>) -> Result<Manifest> {
         durable_at_least,
         clean_end: has_clean_end.then_some(clean_end),
         first_log_file,
+        kept_log_file,
+        watched_since: watched.then_some(watched_since),
         collections: Vec::with_capacity(collections),
         segments: Vec::with_capacity(segments),
         dropped: Vec::with_capacity(dropped),
@@ -192,9 +210,9 @@ fn decode_body(fields: &mut Fields<'_>) -> Result<Manifest> {
         manifest.segments.push(segment);
     }
     for _ in 0..dropped {
-        manifest
-            .dropped
-            .push(DroppedEntry { id: CollectionId::from_raw(fields.u32()?), seq: Seq::from_raw(fields.u64()?) });
+        let id = CollectionId::from_raw(fields.u32()?);
+        let (db, name) = (fields.string()?.to_owned(), fields.string()?.to_owned());
+        manifest.dropped.push(DroppedEntry { id, seq: Seq::from_raw(fields.u64()?), db, name });
     }
     Ok(manifest)
 }

@@ -14,6 +14,8 @@ fn sample(collections: u32, segments: u64) -> Manifest {
     manifest.durable_at_least = Seq::from_raw(4_000);
     manifest.clean_end = (segments > 1).then_some(Seq::from_raw(4_001));
     manifest.first_log_file = LogFileId::from_raw(12);
+    manifest.kept_log_file = LogFileId::from_raw(10);
+    manifest.watched_since = (segments > 0).then_some(Seq::from_raw(2_000));
     for id in 1..=collections {
         manifest.collections.push(CollectionEntry {
             id: CollectionId::from_raw(id),
@@ -45,7 +47,13 @@ fn sample(collections: u32, segments: u64) -> Manifest {
         });
         manifest.segments.push(SegmentEntry { meta, deletes, indexes: Vec::new() });
     }
-    manifest.dropped.push(DroppedEntry { id: CollectionId::from_raw(collections + 1), seq: Seq::from_raw(77) });
+    let (db, name) = ("shop".to_owned(), "gone".to_owned());
+    manifest.dropped.push(DroppedEntry {
+        id: CollectionId::from_raw(collections + 1),
+        seq: Seq::from_raw(77),
+        db,
+        name,
+    });
     manifest
 }
 

@@ -34,11 +34,15 @@ pub struct Manifest {
     pub clean_end: Option<Seq>,
     /// The first log file still needed, one that `Log::files` has named; lower ones are waste.
     pub first_log_file: LogFileId,
+    /// The first log file that is kept for change streams; at most `first_log_file`.
+    pub kept_log_file: LogFileId,
+    /// Set once a change stream was opened: the last commit before that. What came after it is told to streams.
+    pub watched_since: Option<Seq>,
     /// The collections.
     pub collections: Vec<CollectionEntry>,
     /// The segments; those of a collection in the order of their rows, oldest first.
     pub segments: Vec<SegmentEntry>,
-    /// Collections that are gone while the log may still hold commits to them.
+    /// Collections that are gone while change streams may still read of them in the log.
     pub dropped: Vec<DroppedEntry>,
 }
 
@@ -99,12 +103,16 @@ pub struct DeleteFileRef {
 }
 
 /// A collection that is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedEntry {
     /// Its number.
     pub id: CollectionId,
-    /// The commit that dropped it: the entry may go when the log before it has.
+    /// The commit that dropped it: the entry may go when the log up to it has.
     pub seq: Seq,
+    /// The database that it belonged to.
+    pub db: String,
+    /// Its name there.
+    pub name: String,
 }
 
 impl Manifest {
@@ -120,6 +128,8 @@ impl Manifest {
             durable_at_least: Seq::default(),
             clean_end: None,
             first_log_file: LogFileId::from_raw(1),
+            kept_log_file: LogFileId::from_raw(1),
+            watched_since: None,
             collections: Vec::new(),
             segments: Vec::new(),
             dropped: Vec::new(),

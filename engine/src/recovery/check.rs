@@ -209,10 +209,15 @@ fn check_log(storage: &dyn Storage, manifest: &Manifest, report: &mut CheckRepor
         for op in payload::read(record.payload, &name, record.offset)? {
             let spans = match op {
                 Op::Insert { documents, .. } => replay::values(record.payload, documents).collect(),
+                Op::Update { document, change, .. } if change.len > 0 => vec![document, change],
                 Op::Update { document, .. } => vec![document],
                 Op::Delete { ids, .. } => replay::values(record.payload, ids).collect(),
                 Op::CreateIndex { definition, .. } => vec![definition],
-                Op::Create { .. } | Op::Drop { .. } | Op::IndexReady { .. } | Op::DropIndex { .. } => Vec::new(),
+                Op::Create { .. }
+                | Op::Drop { .. }
+                | Op::IndexReady { .. }
+                | Op::DropIndex { .. }
+                | Op::DropDatabase { .. } => Vec::new(),
             };
             for span in spans {
                 if let Err(error) = quarrydb_jsonb::validate(span.of(record.payload)) {

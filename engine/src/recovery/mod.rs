@@ -17,13 +17,14 @@ use quarrydb_jsonb::JsonbBuf;
 
 use crate::budget::Budget;
 use crate::catalog::{Catalog, CollectionState};
+use crate::changes::hub::Hub;
 use crate::core::{Core, Counters, Indexing, Sealing};
 use crate::error::{Error, Result};
 use crate::ids::{CollectionId, Seq};
 use crate::indexes::IndexSet;
 use crate::indexes::file::{SegmentIndex, SegmentIndexes, is_index_file_name};
 use crate::io::{Clock, Storage};
-use crate::log::{Log, LogOptions, RecoverFloor, RecoveryReport, recover};
+use crate::log::{Log, LogOptions, RecoverFloor, RecoveryReport, keep, recover};
 use crate::maintain::pace::Compacting;
 use crate::maintain::seal;
 use crate::manifest::{Manifest, ManifestStore, SegmentEntry};
@@ -77,6 +78,7 @@ pub(crate) fn open(
         catalog.add(state);
     }
     catalog.reserve_ids(manifest.next_collection);
+    catalog.remember_gone(&manifest.dropped);
 
     let log_options = log_options(&manifest, &options);
     let floor = RecoverFloor {
@@ -84,14 +86,20 @@ pub(crate) fn open(
         durable_at_least: manifest.durable_at_least.max(manifest.clean_end.unwrap_or_default()),
     };
     let mut replay = replay::Replay::new(&catalog);
-    let (end, report) = recover(&*storage, &log_options, floor, &mut |record| replay.apply(&record))?;
+    let (mut end, report) = recover(&*storage, &log_options, floor, &mut |record| replay.apply(&record))?;
+    if manifest.watched_since.is_some() {
+        keep(&*storage, &log_options, manifest.kept_log_file, &mut end)?;
+    }
     let (last, wall_ms) = (end.last_seq.max(floor.durable_at_least), end.wall_ms);
     let log = Log::open(Arc::clone(&storage), log_options, end)?;
     let removed = remove_unnamed(&*storage, &manifest)?;
 
     let watermarks = Arc::new(Watermarks::new(last, options.durability == Durability::Commit));
+    let changes = Arc::new(Hub::new(Arc::clone(&watermarks), manifest.database, manifest.watched_since));
+    let sealing = Sealing::new(&manifest);
     let core = Arc::new(Core {
-        group: Arc::new(Group::new(log, watermarks)),
+        group: Arc::new(Group::new(log, watermarks, Arc::clone(&changes))),
+        changes,
         order: CommitOrder::new(last, wall_ms),
         snapshots: Arc::new(Snapshots::default()),
         claims: Claims::default(),
@@ -101,7 +109,7 @@ pub(crate) fn open(
         spills: SpillRoom::new(Arc::clone(&storage)),
         manifest: Mutex::new((store, manifest)),
         counters: Counters::default(),
-        sealing: Sealing::default(),
+        sealing,
         compaction: Compacting::default(),
         indexing: Indexing::default(),
         closing: AtomicBool::new(false),

@@ -47,7 +47,7 @@ impl<'a> Replay<'a> {
                     self.create(*collection, record, (*db, *name, *options));
                 }
                 Op::Drop { collection } => {
-                    self.catalog.remove(*collection);
+                    self.catalog.remove(*collection, record.seq);
                     self.open.insert(*collection, None);
                 }
                 Op::CreateIndex { collection, definition, index } => {
@@ -67,6 +67,8 @@ impl<'a> Replay<'a> {
                         state.install_indexes(state.indexes().without(*index));
                     }
                 }
+                // Its collections are dropped by operations of their own.
+                Op::DropDatabase { .. } => {}
                 Op::Insert { collection, .. } | Op::Update { collection, .. } | Op::Delete { collection, .. } => {
                     // A collection that is not there was dropped later on, and the manifest knew.
                     let Some(state) = self.collection(*collection) else { continue };

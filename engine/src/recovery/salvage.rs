@@ -226,7 +226,7 @@ impl Salvage {
                     let set = self.indexes.entry(collection).or_default();
                     *set = set.without(index);
                 }
-                Op::IndexReady { .. } => {}
+                Op::IndexReady { .. } | Op::DropDatabase { .. } => {}
                 Op::Drop { collection } => {
                     self.indexes.remove(&collection);
                     self.batches.remove(&collection);

@@ -104,7 +104,11 @@ impl Commit<'_> {
     pub(crate) fn finish(self, payload: Payload) -> Seq {
         let Self { core, order, seq, journaled } = self;
         core.watermarks().committing(seq, journaled);
-        core.group.log().append(seq, order.wall_millis, RECORD_COMMIT, payload);
+        let shared = core.changes.is_listened_to().then(|| payload.clone());
+        let place = core.group.log().append(seq, order.wall_millis, RECORD_COMMIT, payload);
+        if let Some(payload) = shared {
+            core.changes.committed(seq, place.wall_ms, payload);
+        }
         core.watermarks().committed(seq);
         order.next = seq.next();
         seq
@@ -162,7 +166,8 @@ pub(crate) fn create(
     Ok((state, seq))
 }
 
-/// Ends collections, with the order held; gives the commit, or none where there was nothing to end.
+/// Ends collections, with the order held, and with them the database that is named, whose collections they all are; gives
+/// the commit, or none where there was nothing to end.
 ///
 /// # Errors
 /// As [`Order::begin`].
@@ -170,17 +175,20 @@ pub(crate) fn drop_collections(
     core: &Core,
     order: &mut Order,
     collections: &[Arc<CollectionState>],
+    database: Option<&str>,
     journaled: bool,
 ) -> Result<Option<Seq>> {
     if collections.is_empty() {
         return Ok(None);
     }
-    let ops: Vec<_> = collections.iter().map(|c| Op::Drop { collection: c.id }).collect();
-    let payload = Payload::new(payload::finish(Vec::new(), &ops));
+    let mut ops: Vec<_> = collections.iter().map(|c| Op::Drop { collection: c.id }).collect();
+    let name = database.unwrap_or_default().as_bytes().to_vec();
+    ops.extend(database.map(|_| Op::DropDatabase { db: Span::new(0, name.len()) }));
+    let payload = Payload::new(payload::finish(name, &ops));
     let commit = order.begin(core, payload.bytes().len(), journaled)?;
     core.catalog.note_dropped(commit.seq());
     for collection in collections {
-        core.catalog.remove(collection.id);
+        core.catalog.remove(collection.id, commit.seq());
         let waiting = collection.version().frozen_bytes();
         core.sealing.waiting_bytes.fetch_sub(waiting, Ordering::Relaxed);
     }

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
 
+use crate::changes::hub::Hub;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Seq;
 use crate::log::Log;
@@ -39,6 +40,7 @@ struct Waiter {
 pub(crate) struct Group {
     log: Log,
     watermarks: Arc<Watermarks>,
+    changes: Arc<Hub>,
     leading: AtomicBool,
     waiters: Mutex<Vec<Waiter>>,
     next_id: AtomicU64,
@@ -48,10 +50,11 @@ pub(crate) struct Group {
 impl Group {
     /// A group over `log`.
     #[must_use]
-    pub(crate) fn new(log: Log, watermarks: Arc<Watermarks>) -> Self {
+    pub(crate) fn new(log: Log, watermarks: Arc<Watermarks>, changes: Arc<Hub>) -> Self {
         Self {
             log,
             watermarks,
+            changes,
             leading: AtomicBool::new(false),
             waiters: Mutex::default(),
             next_id: AtomicU64::new(0),
@@ -102,6 +105,7 @@ impl Group {
         match reached {
             Ok((written, durable)) => {
                 self.watermarks.reached(written, durable);
+                self.changes.reached();
                 Ok(())
             }
             Err(error) => {

@@ -140,8 +140,13 @@ fn run_update(
 ) -> Result<Pending<Done>> {
     core.admit_write(options)?;
     let context = ApplyContext::at(core.clock.wall_millis().cast_signed());
-    let act =
-        Updating { filter: &request.filter, update: &request.update, context: &context, deadline: options.deadline };
+    let act = Updating {
+        filter: &request.filter,
+        update: &request.update,
+        context: &context,
+        deadline: options.deadline,
+        watched: core.changes.is_watched(),
+    };
     let choice = Choice {
         filter: &request.filter,
         many: request.many,

@@ -53,7 +53,8 @@ pub(crate) enum Op {
         collection: CollectionId,
         /// The document as it is now.
         document: Span,
-        /// What changed, an object (`updatedFields`, `removedFields`); empty where it was replaced as a whole.
+        /// What changed, an object (`updatedFields`, `removedFields`, `truncatedArrays`); empty where it was replaced as a
+        /// whole, and where no change stream was ever opened.
         change: Span,
     },
     /// The document with this `_id` goes.
@@ -104,10 +105,15 @@ pub(crate) enum Op {
         /// Its number there.
         index: IndexId,
     },
+    /// A database ended with all its collections, which operations before this one say.
+    DropDatabase {
+        /// Its name.
+        db: Span,
+    },
 }
 
 impl Op {
-    /// The collection that it is about.
+    /// The collection that it is about; 0 where it is about none.
     #[must_use]
     pub(crate) fn collection(&self) -> CollectionId {
         match *self {
@@ -119,6 +125,7 @@ impl Op {
             | Self::CreateIndex { collection, .. }
             | Self::IndexReady { collection, .. }
             | Self::DropIndex { collection, .. } => collection,
+            Self::DropDatabase { .. } => CollectionId::default(),
         }
     }
 }
@@ -131,6 +138,7 @@ const OP_DROP: u8 = 5;
 const OP_CREATE_INDEX: u8 = 6;
 const OP_INDEX_READY: u8 = 7;
 const OP_DROP_INDEX: u8 = 8;
+const OP_DROP_DATABASE: u8 = 9;
 /// Where the operations begin and how many they are: the last eight bytes.
 const TRAILER_BYTES: usize = 8;
 
@@ -157,6 +165,7 @@ pub(crate) fn finish(mut bytes: Vec<u8>, ops: &[Op]) -> Vec<u8> {
             }
             Op::IndexReady { collection, index } => (OP_INDEX_READY, collection, [None; 3], Some(index.get())),
             Op::DropIndex { collection, index } => (OP_DROP_INDEX, collection, [None; 3], Some(index.get())),
+            Op::DropDatabase { db } => (OP_DROP_DATABASE, CollectionId::default(), [Some(db), None, None], None),
         };
         bytes.push(kind);
         bytes.extend_from_slice(&collection.get().to_le_bytes());
@@ -232,6 +241,7 @@ pub(crate) fn read(payload: &[u8], file: &str, at: u64) -> Result<Vec<Op>> {
             }
             OP_INDEX_READY => Op::IndexReady { collection, index: IndexId::from_raw(next()?) },
             OP_DROP_INDEX => Op::DropIndex { collection, index: IndexId::from_raw(next()?) },
+            OP_DROP_DATABASE => Op::DropDatabase { db: span()? },
             _ => return Err(bad(offset, "an operation of unknown kind")),
         };
         ops.push(op);
@@ -257,6 +267,7 @@ mod tests {
             Op::CreateIndex { collection, definition: Span::new(3, 7), index: IndexId::from_raw(9) },
             Op::IndexReady { collection, index: IndexId::from_raw(9) },
             Op::DropIndex { collection, index: IndexId::from_raw(9) },
+            Op::DropDatabase { db: Span::new(2, 6) },
         ];
         (finish((0..10).collect(), &ops), ops)
     }

@@ -37,6 +37,16 @@ pub(super) trait Act: Sync {
     /// Its new form; none where nothing changes.
     fn change(&self, document: JsonbRef<'_>) -> Result<Change>;
 
+    /// Whether its changes say what changed, where there is something to say.
+    fn is_told(&self) -> bool {
+        true
+    }
+
+    /// What changed in a document, for change streams; none where it was replaced.
+    fn describe(&self, _before: JsonbRef<'_>, _after: JsonbRef<'_>) -> Option<JsonbBuf> {
+        None
+    }
+
     /// Whether every document goes, whatever is in it.
     fn deletes(&self) -> bool {
         false
@@ -45,7 +55,8 @@ pub(super) trait Act: Sync {
 
 pub(super) enum Change {
     Nothing,
-    To(JsonbBuf),
+    /// The new document, and what changed in it where change streams are told.
+    To(JsonbBuf, Option<JsonbBuf>),
     Delete,
 }
 
@@ -71,13 +82,26 @@ pub(super) struct Updating<'a> {
     pub update: &'a Update,
     pub context: &'a ApplyContext,
     pub deadline: Option<Deadline>,
+    /// Whether change streams are told what changed.
+    pub watched: bool,
 }
 
 impl Act for Updating<'_> {
     fn change(&self, document: JsonbRef<'_>) -> Result<Change> {
         let changed =
             within(self.deadline, |budget| self.update.apply_within(document, self.filter, self.context, budget))?;
-        Ok(changed.map_or(Change::Nothing, Change::To))
+        Ok(changed.map_or(Change::Nothing, |new| {
+            let told = if self.watched { self.update.describe(document, new.view()) } else { None };
+            Change::To(new, told)
+        }))
+    }
+
+    fn is_told(&self) -> bool {
+        self.watched || self.update.is_replacement()
+    }
+
+    fn describe(&self, before: JsonbRef<'_>, after: JsonbRef<'_>) -> Option<JsonbBuf> {
+        self.update.describe(before, after)
     }
 }
 
@@ -189,7 +213,9 @@ impl Writing<'_> {
             let change = self.act.change(document)?;
             let new = match &change {
                 Change::Nothing => 0,
-                Change::To(document) => document.view().as_bytes().len(),
+                Change::To(document, told) => {
+                    document.view().as_bytes().len() + told.as_ref().map_or(0, |told| told.as_bytes().len())
+                }
                 Change::Delete => id.view().as_bytes().len(),
             };
             // What cannot be one commit is given up before all of it is made.
@@ -330,18 +356,19 @@ impl Writing<'_> {
             let before = Document::stored(target.address.document()?);
             kept.after = match &target.change {
                 Change::Nothing => Some(before.clone()),
-                Change::To(document) => Some(Document::owned(document.clone())),
+                Change::To(document, _) => Some(Document::owned(document.clone())),
                 Change::Delete => None,
             };
             kept.before = Some(before);
         }
-        let changes: Vec<_> = targets.into_iter().filter(|t| !matches!(t.change, Change::Nothing)).collect();
+        let mut changes: Vec<_> = targets.into_iter().filter(|t| !matches!(t.change, Change::Nothing)).collect();
         let outcome = UpdateOutcome { matched, modified: changes.len() as u64, upserted_id: None };
         if changes.is_empty() {
             // The answer rests on commits that may still wait for the log.
             return Ok((Done { outcome, kept }, self.core.watermarks().applied()));
         }
         self.check_unique(&changes)?;
+        self.tell(&mut changes)?;
         // The last place where it can still end with nothing changed.
         Deadline::check(self.choice.deadline)?;
         let (payload, spans, deleted) = encode(self.collection, &changes);
@@ -363,12 +390,25 @@ impl Writing<'_> {
         Ok((Done { outcome, kept }, seq))
     }
 
+    /// What changed, where the first change stream was opened after the documents were found and before the order was held:
+    /// from its first commit on every one is told whole.
+    fn tell(&self, changes: &mut [Target]) -> Result<()> {
+        if !self.core.changes.is_watched() || self.act.is_told() {
+            return Ok(());
+        }
+        for target in changes {
+            let Change::To(document, told) = &mut target.change else { continue };
+            *told = self.act.describe(target.address.document()?.view(), document.view());
+        }
+        Ok(())
+    }
+
     /// Whether the documents may be as they come to be, all of them at once: what one gives up another may take.
     fn check_unique(&self, changes: &[Target]) -> Result<()> {
         let Some(mut unique) = Uniqueness::of(self.collection) else { return Ok(()) };
         changes.iter().for_each(|target| unique.ends(&target.address));
         for target in changes {
-            let Change::To(document) = &target.change else { continue };
+            let Change::To(document, _) = &target.change else { continue };
             if let Some(error) = unique.claim(self.collection, document.view())? {
                 return Err(error);
             }
@@ -442,14 +482,16 @@ fn encode(collection: &CollectionState, changes: &[Target]) -> (Payload, Vec<Opt
         ops.push(Op::Delete { collection: collection.id, ids, count: deleted as u32 });
     }
     for target in changes {
-        let Change::To(document) = &target.change else {
+        let Change::To(document, told) = &target.change else {
             spans.push(None);
             continue;
         };
         let from = bytes.len();
         bytes.extend_from_slice(document.view().as_bytes());
         let document = Span::new(from, bytes.len());
-        ops.push(Op::Update { collection: collection.id, document, change: Span::new(0, 0) });
+        let from = bytes.len();
+        bytes.extend_from_slice(told.as_ref().map_or(&[][..], JsonbBuf::as_bytes));
+        ops.push(Op::Update { collection: collection.id, document, change: Span::new(from, bytes.len()) });
         spans.push(Some(document));
     }
     (Payload::new(payload::finish(bytes, &ops)), spans, deleted)

@@ -144,6 +144,12 @@ impl Update {
         Ok(Some(new))
     }
 
+    /// Whether it is a whole new document.
+    #[must_use]
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.0, Form::Replacement(_))
+    }
+
     /// What changed from `before` to `after`, which the update made of it: an object of `updatedFields` (by dotted paths),
     /// `removedFields` and `truncatedArrays`. None of a replacement, which is told by the document itself.
     #[must_use]
