@@ -413,10 +413,12 @@ fn thousands_of_idle_streams_are_woken_by_what_concerns_them() {
 fn a_waiting_stream_is_woken_and_the_end_of_the_database_ends_it() {
     let storage = MemoryStorage::new();
     let db = open(&storage, Options { background: true, ..small() }).unwrap();
+    let told = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let mut stream = db.watch(ChangeRequest::collection("shop", "orders")).unwrap();
             let first = stream.next(None).unwrap().map(|event| print(event.document()));
+            told.wait();
             let end = stream.next(None);
             (first, end.unwrap_err().kind())
         });
@@ -425,7 +427,7 @@ fn a_waiting_stream_is_woken_and_the_end_of_the_database_ends_it() {
         }
         insert(&db, &db.collection("shop", "others").unwrap(), r#"{"_id": 1}"#).unwrap();
         insert(&db, &orders(&db), r#"{"_id": 2}"#).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
+        told.wait();
         db.close().unwrap();
         let (first, end) = waiting.join().unwrap();
         assert!(first.unwrap().contains(r#""documentKey":{"_id":2}"#));

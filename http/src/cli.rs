@@ -55,6 +55,12 @@ pub(crate) struct ServeArgs {
     /// What the process may take; its budgets are parts of it [default: the container's limit, else the machine's memory].
     #[arg(long, env = "QUARRYDB_MEMORY", value_parser = size, value_name = "SIZE")]
     pub(crate) memory: Option<usize>,
+    /// Log that is kept for change streams beyond what the database needs itself, once one was opened.
+    #[arg(long, env = "QUARRYDB_CHANGES_BYTES", default_value = "1GiB", value_parser = size, value_name = "SIZE")]
+    pub(crate) changes_bytes: usize,
+    /// How long it is kept.
+    #[arg(long, env = "QUARRYDB_CHANGES_AGE", default_value = "24h", value_parser = duration, value_name = "TIME")]
+    pub(crate) changes_age: Duration,
     /// Open connections; above it 503.
     #[arg(long, env = "QUARRYDB_MAX_CONNECTIONS", default_value_t = 10_000, value_name = "N")]
     pub(crate) max_connections: usize,

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) max_bodies_bytes: usize,
     /// What this process may have.
     pub(crate) memory_bytes: u64,
+    pub(crate) changes_bytes: u64,
+    pub(crate) changes_age: Duration,
     pub(crate) max_connections: usize,
     pub(crate) access_keys: Option<PathBuf>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
@@ -95,6 +97,8 @@ impl Settings {
                 .unwrap_or_else(|| memory::bodies_bytes(memory_bytes, args.max_body))
                 .max(args.max_body),
             memory_bytes,
+            changes_bytes: args.changes_bytes as u64,
+            changes_age: args.changes_age,
             max_connections: args.max_connections,
             access_keys: args.access_keys,
             tls: args.tls_cert.zip(args.tls_key),

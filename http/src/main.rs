@@ -13,6 +13,7 @@ mod connection;
 mod encode;
 mod error;
 mod express;
+mod feed;
 mod fields;
 mod front;
 mod import;

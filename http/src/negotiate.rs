@@ -58,6 +58,12 @@ pub(crate) fn form_of<'a>(values: impl IntoIterator<Item = &'a str>, plain: Styl
     }
 }
 
+/// Whether `Accept` names server-sent events.
+pub(crate) fn takes_events(headers: &HeaderMap) -> bool {
+    let mut named = texts(headers, header::ACCEPT).flat_map(listed);
+    named.any(|(name, quality)| name.eq_ignore_ascii_case("text/event-stream") && quality > 0.0)
+}
+
 /// The compression that `Accept-Encoding` asks for: zstd before gzip where both are equally welcome.
 pub(crate) fn answer_coding(headers: &HeaderMap) -> Coding {
     coding_of(texts(headers, header::ACCEPT_ENCODING))

@@ -15,6 +15,7 @@ use utoipa::openapi::{
 };
 
 use crate::router::DOCUMENT_OPERATIONS;
+use crate::routes::changes::PARAMETERS as CHANGES_PARAMETERS;
 
 /// One method of one path.
 struct Route {
@@ -50,13 +51,19 @@ const ROUTES: &[Route] = &[
     route(HttpMethod::Put, "/v1/db/{db}/{coll}", "Make a collection.", Some(&["writeConcern"]), &[201, 200]),
     route(HttpMethod::Delete, "/v1/db/{db}/{coll}", "Drop a collection.", None, &[200]),
     route(HttpMethod::Get, "/v1/db/{db}/{coll}/indexes", "The indexes of a collection.", None, &[200]),
-    route(HttpMethod::Get, "/v1/db/{db}/{coll}/changes", "Changes of a collection (not built yet: 501).", None, &[501]),
+    route(
+        HttpMethod::Get,
+        "/v1/db/{db}/{coll}/changes",
+        "Changes of a collection as a stream of events.",
+        None,
+        &[200],
+    ),
     route(HttpMethod::Post, "/v1/db/{db}/{coll}/import", "Load a stream of documents.", Some(&[]), &[200]),
     route(HttpMethod::Get, "/v1/db/{db}/{coll}/doc/{id}", "The document with this _id.", None, &[200]),
     route(HttpMethod::Put, "/v1/db/{db}/{coll}/doc/{id}", "Store a document under this _id.", Some(&[]), &[201, 200]),
     route(HttpMethod::Patch, "/v1/db/{db}/{coll}/doc/{id}", "Update the document with this _id.", Some(&[]), &[200]),
     route(HttpMethod::Delete, "/v1/db/{db}/{coll}/doc/{id}", "Delete the document with this _id.", None, &[200]),
-    route(HttpMethod::Get, "/v1/changes", "Changes (not built yet: 501).", None, &[501]),
+    route(HttpMethod::Get, "/v1/changes", "Changes of a database or the server as a stream of events.", None, &[200]),
     route(
         HttpMethod::Post,
         "/v1/transaction",
@@ -202,6 +209,16 @@ fn item(method: &HttpMethod, path: &str, summary: &str, body: Option<&[&str]>, s
             .schema(Some(RefOr::T(Schema::Object(string().build()))));
         operation = operation.parameter(parameter);
     }
+    if path.ends_with("/changes") {
+        let of_path = path.contains('{');
+        for name in CHANGES_PARAMETERS.iter().filter(|name| !of_path || !matches!(**name, "db" | "coll")) {
+            let parameter = ParameterBuilder::new()
+                .name(*name)
+                .parameter_in(ParameterIn::Query)
+                .schema(Some(RefOr::T(Schema::Object(string().build()))));
+            operation = operation.parameter(parameter);
+        }
+    }
     if let Some(fields) = body {
         let mut object = ObjectBuilder::new();
         for field in fields.iter().chain(if fields.is_empty() { &[][..] } else { &["comment", "maxTimeMS"] }) {
@@ -247,6 +264,12 @@ mod tests {
         }
         let collection = &paths["/v1/db/{db}/{coll}"];
         assert!(collection["get"].is_object() && collection["put"].is_object() && collection["delete"].is_object());
+        let names = |path: &str| -> Vec<String> {
+            let all = paths[path]["get"]["parameters"].as_array().unwrap();
+            all.iter().map(|parameter| parameter["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names("/v1/changes"), CHANGES_PARAMETERS);
+        assert_eq!(names("/v1/db/{db}/{coll}/changes")[..3], ["db", "coll", "since"]);
         assert_eq!(paths["/v1/db/{db}/{coll}/find"]["post"]["parameters"].as_array().unwrap().len(), 2);
     }
 }

@@ -9,7 +9,7 @@ use axum::routing::{MethodRouter, any, delete, get, post};
 use http::Request;
 
 use crate::operation::Operation;
-use crate::routes::{action, by_id, collections, documents, import, later, server, transaction};
+use crate::routes::{action, by_id, changes, collections, documents, import, server, transaction};
 use crate::state::Shared;
 
 /// The operations of `POST /v1/db/{db}/{coll}/<operation>`.
@@ -60,8 +60,8 @@ pub(crate) fn all(app: Shared) -> Router {
             "/v1/db/{db}/{coll}/doc/{id}",
             get(by_id::handle).put(by_id::handle).patch(by_id::handle).delete(by_id::handle),
         )
-        .route("/v1/db/{db}/{coll}/changes", get(later::changes))
-        .route("/v1/changes", get(later::changes))
+        .route("/v1/db/{db}/{coll}/changes", get(changes::handle))
+        .route("/v1/changes", get(changes::handle))
         .route("/v1/transaction", post(transaction::single))
         .route("/v1/transactions", post(transaction::begin))
         .route("/v1/transactions/{id}/commit", post(transaction::commit))

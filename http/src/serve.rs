@@ -100,6 +100,8 @@ fn open(app: &App) -> Result<Database, String> {
         transaction_idle_max: settings.transaction_idle,
         transaction_time_max: settings.transaction_time,
         snapshot_age_max: settings.snapshot_age,
+        change_bytes_max: settings.changes_bytes,
+        change_age_max: settings.changes_age,
         ..Options::for_memory(settings.memory_bytes)
     };
     let path = &app.settings.data;

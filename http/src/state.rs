@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quarrydb::{Database, Durability, Pending};
+use tokio::sync::watch;
 
 use crate::access::{AccessKeys, Failures};
 use crate::config::Settings;
@@ -36,6 +37,8 @@ pub(crate) struct App {
     keyed: bool,
     keys: RwLock<Option<Arc<AccessKeys>>>,
     stopping: AtomicBool,
+    /// The same for who waits for it.
+    ending: watch::Sender<bool>,
     next_request: AtomicU64,
     /// Writes that have not been answered yet, and how many are a crowd.
     writing: AtomicUsize,
@@ -59,6 +62,7 @@ impl App {
             keyed: keys.is_some(),
             keys: RwLock::new(keys.map(Arc::new)),
             stopping: AtomicBool::new(false),
+            ending: watch::Sender::new(false),
             next_request: AtomicU64::new(1),
             writing: AtomicUsize::new(0),
             crowd: if settings.durability == Durability::Commit { CROWD.0 } else { CROWD.1 },
@@ -104,6 +108,12 @@ impl App {
     /// The server is closing: connections are not kept alive.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.ending.send_replace(true);
+    }
+
+    /// Becomes true when it closes: for answers that would last for ever.
+    pub(crate) fn ending(&self) -> watch::Receiver<bool> {
+        self.ending.subscribe()
     }
 
     /// Whether it is closing.

@@ -289,7 +289,7 @@ impl ChangeStream {
                 commit
             }
             None => {
-                let commit = self.from_log(seq, limit)?;
+                let commit = self.read_log(seq, limit)?;
                 held.add(commit.payload.len())?;
                 commit
             }
@@ -298,7 +298,7 @@ impl ChangeStream {
         Ok(Some(Current { seq, wall_ms: commit.wall_ms, changes, _held: held }))
     }
 
-    fn from_log(&mut self, seq: Seq, limit: Seq) -> Result<Committed> {
+    fn read_log(&mut self, seq: Seq, limit: Seq) -> Result<Committed> {
         let log = self.core.group.log();
         let mut cursor = match self.cursor.take() {
             Some(cursor) if cursor.next_seq() == seq => cursor,

@@ -6,6 +6,7 @@ pub(crate) mod action;
 pub(crate) mod bulk;
 mod bulk_body;
 pub(crate) mod by_id;
+pub(crate) mod changes;
 pub(crate) mod collections;
 pub(crate) mod compact;
 pub(crate) mod distinct;

@@ -81,6 +81,7 @@ fn engine(stats: &quarrydb::EngineStats, out: &mut String) {
         ("log_written_bytes_total", "counter", "Bytes written to the log.", log.bytes_written),
         ("log_records_total", "counter", "Records written to the log: one a commit.", log.records),
         ("log_bytes", "gauge", "Bytes of all log files.", stats.log_bytes),
+        ("change_log_bytes", "gauge", "Bytes of log kept for change streams alone.", stats.change_log_bytes),
         ("seals_total", "counter", "Tails sealed to segments.", stats.seals),
         ("sealed_bytes_total", "counter", "Bytes of the segments made.", stats.sealed_bytes),
         ("compactions_total", "counter", "Runs of segments made anew.", stats.compactions),

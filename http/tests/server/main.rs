@@ -7,6 +7,7 @@
 mod access;
 mod api_examples;
 mod bulk;
+mod changes;
 mod cli;
 mod common;
 mod connections;
