@@ -1,8 +1,9 @@
 //! What is measured, repetition by repetition: ours and its floor one after the other, who is first changing each time.
 //!
-//! `writes.rs` loads and inserts, `reads.rs` finds, `fields.rs` asks for fields, `reopen.rs` starts on what is there, `floors.rs` does without us. Each takes a running server or
+//! `writes.rs` loads and inserts, `reads.rs` finds, `fields.rs` asks for fields, `reopen.rs` starts on what is there, `changes.rs` listens, `floors.rs` does without us. Each takes a running server or
 //! an empty directory and leaves samples in a `Report`. No step asks the server how fast it was.
 
+mod changes;
 mod events;
 mod fields;
 mod floors;
@@ -100,6 +101,9 @@ pub fn run(plan: &Plan, report: &mut Report) -> io::Result<()> {
         }
         if plan.does("events") {
             round.events()?;
+        }
+        if plan.does("changes") {
+            round.changes()?;
         }
     }
     if plan.floors_only {
