@@ -160,6 +160,55 @@ fn a_dropped_database_is_told_collection_by_collection_and_then_as_a_whole() {
     assert_eq!(event["ns"], json!({"db": "shop", "coll": "orders"}));
 }
 
+/// What a transaction did is one commit over several collections: of each document what became of it.
+#[test]
+fn a_transaction_is_told_document_by_document_and_can_be_gone_on_from_in_the_middle() {
+    let (_storage, db) = new();
+    for id in 1..=3 {
+        insert(&db, &orders(&db), &format!(r#"{{"_id": {id}, "n": 0, "text": "which is not changed"}}"#)).unwrap();
+    }
+    db.seal().unwrap();
+    let mut stream = db.watch(server()).unwrap();
+    let start = stream.resume_token();
+    db.transaction(|t| {
+        let (orders, people) = (t.collection("shop", "orders")?, t.collection("town", "people")?);
+        change(&orders, r#"{"_id": 1}"#, r#"{"$inc": {"n": 1}}"#);
+        change(&orders, r#"{"_id": 1}"#, r#"{"$set": {"m": 1}}"#);
+        insert(&db, &people, r#"{"_id": "a"}"#)?;
+        change(&people, "{}", r#"{"$set": {"n": 1}}"#);
+        orders.delete(&DeleteRequest::one(filter(r#"{"_id": 2}"#)), &write())?.wait()?;
+        orders.delete(&DeleteRequest::one(filter(r#"{"_id": 3}"#)), &write())?.wait()?;
+        insert(&db, &orders, r#"{"_id": 3, "n": 9}"#)?;
+        Ok::<_, quarrydb::Error>(())
+    })
+    .unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = stream.next(Some(Duration::ZERO)).unwrap() {
+        events.push((event.token.clone(), serde_json::from_str::<Value>(&print(event.document())).unwrap()));
+    }
+    let told = |id: Value| {
+        let found: Vec<_> = events.iter().filter(|(_, event)| event["documentKey"]["_id"] == id).collect();
+        assert_eq!(found.len(), 1, "{id}");
+        found[0].1.clone()
+    };
+    let one = told(json!(1));
+    assert_eq!(one["operationType"], "update");
+    assert_eq!(one["updateDescription"]["updatedFields"], json!({"n": 1, "m": 1}));
+    assert_eq!(told(json!(2))["operationType"], "delete");
+    let three = told(json!(3));
+    assert_eq!((&three["operationType"], &three["fullDocument"]), (&json!("replace"), &json!({"_id": 3, "n": 9})));
+    let person = told(json!("a"));
+    assert_eq!((&person["operationType"], &person["fullDocument"]), (&json!("insert"), &json!({"_id": "a", "n": 1})));
+    assert_eq!(person["ns"], json!({"db": "town", "coll": "people"}));
+    assert!(events.iter().all(|(_, event)| event["clusterTime"] == one["clusterTime"]), "one commit has one time");
+    for (i, token) in std::iter::once(start).chain(events.iter().map(|(token, _)| token.clone())).enumerate() {
+        let mut later = db.watch(ChangeRequest { since: Some(token), ..server() }).unwrap();
+        let rest: Vec<_> = std::iter::from_fn(|| later.next(Some(Duration::ZERO)).unwrap()).collect();
+        assert_eq!(rest.len(), events.len() - i, "after {i}");
+        assert!(rest.iter().map(|event| &event.token).eq(events[i..].iter().map(|(token, _)| token)));
+    }
+}
+
 #[test]
 fn full_documents_of_updates_come_from_the_change_or_from_now() {
     let (_storage, db) = new();

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use common::{Chance, Model, Op, contents, filter, open, print, small, update};
 use quarrydb::io::MemoryStorage;
-use quarrydb::{ChangeRequest, ChangeStream, Database, FullDocument, Options, Result, UpdateRequest, WriteOptions};
+use quarrydb::{
+    ChangeRequest, ChangeStream, Database, ErrorKind, FullDocument, Options, Result, UpdateRequest, WriteOptions,
+};
 use serde_json::Value;
 
 /// What a consumer has made of the events so far.
@@ -89,6 +91,20 @@ fn step(chance: &mut Chance, db: &Database, write: &WriteOptions) -> Result<()> 
             let which = filter(&format!("{{\"_id\": {}}}", chance.below(60)));
             let how = update(&format!("{{\"$set\": {{\"extra\": {}}}}}", chance.below(9)));
             stream.update(&UpdateRequest::one(which, how), write)?.wait().map(|_| ())
+        }
+        11..=15 => {
+            // A document that is there already ends a transaction, and then nothing of it is told.
+            let ops: Vec<_> = (0..1 + chance.below(5)).map(|_| (Op::random(chance), chance.below(4) > 0)).collect();
+            let done = db.transaction(|t| {
+                let (stream, other) = (t.collection("test", "stream")?, t.collection("test", "other")?);
+                ops.iter().try_for_each(|(op, here)| {
+                    op.write_to(db, if *here { &stream } else { &other }, &WriteOptions::default())
+                })
+            });
+            done.or_else(|error: quarrydb::Error| match error.kind() {
+                ErrorKind::DuplicateKey | ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })
         }
         _ => Op::random(chance).write_to(db, &stream, write),
     }

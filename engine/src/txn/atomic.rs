@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use quarrydb_jsonb::{JsonbBuf, JsonbRef};
 use quarrydb_query::Filter;
+use quarrydb_query::update::differences;
 
 use super::commit::{Order, freeze_if_full};
 use super::payload::{self, Op, Span};
@@ -48,6 +49,7 @@ impl Work {
         if !self.collections.iter().any(|touched| touched.slots.iter().any(has_changed)) {
             return Ok(None);
         }
+        self.tell()?;
         let (payload, parts) = self.encode();
         let core = Arc::clone(&self.core);
         let commit = order.begin(&core, payload.bytes().len(), journaled)?;
@@ -157,6 +159,19 @@ impl Work {
         }
     }
 
+    /// What became of documents that were there before, where change streams are told: of all steps together.
+    fn tell(&mut self) -> Result<()> {
+        if !self.core.changes.is_watched() {
+            return Ok(());
+        }
+        for slot in self.collections.iter_mut().flat_map(|touched| &mut touched.slots) {
+            if let (Some(base), Some(now), false) = (&slot.base, &slot.now, slot.replaced) {
+                slot.told = Some(differences(base.document()?.view(), now.view()));
+            }
+        }
+        Ok(())
+    }
+
     /// The record, and where in it each collection has its part.
     fn encode(&self) -> (Payload, Vec<(usize, Part)>) {
         let mut bytes = Vec::new();
@@ -222,7 +237,8 @@ fn encode_writes(touched: &Touched, part: &mut Part, bytes: &mut Vec<u8>, ops: &
     for (slot, span) in touched.slots.iter().zip(&mut part.spans).filter(|(slot, _)| slot.base.is_some()) {
         if let Some(now) = &slot.now {
             let document = put(bytes, now.view().as_bytes());
-            ops.push(Op::Update { collection, document, change: Span::new(0, 0) });
+            let change = put(bytes, slot.told.as_ref().map_or(&[][..], JsonbBuf::as_bytes));
+            ops.push(Op::Update { collection, document, change });
             *span = Some(document);
         }
     }

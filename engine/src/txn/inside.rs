@@ -71,7 +71,7 @@ impl Work {
             return Ok(Some(duplicate_in((&touched.db, &touched.name), id)));
         }
         let id = id.to_buf();
-        match self.put(at, vec![Put { hash, id, base: None, now: Some(now), made_id }]) {
+        match self.put(at, vec![Put { hash, id, base: None, now: Some(now), made_id, replaced: true }]) {
             Err(error) if error.kind() == crate::ErrorKind::DuplicateKey => Ok(Some(error)),
             put => put.map(|()| None),
         }
@@ -90,7 +90,7 @@ impl Work {
     ) -> Result<Done> {
         let context = ApplyContext::at(self.core.clock.wall_millis().cast_signed());
         let (filter, deadline) = (&request.filter, options.deadline);
-        let act = Updating { filter, update: &request.update, context: &context, deadline };
+        let act = Updating { filter, update: &request.update, context: &context, deadline, watched: false };
         let choice = Choice { filter, many: request.many, sort: request.sort.as_ref(), deadline, keep };
         let done = self.modify(at, &choice, &act)?;
         if done.outcome.matched > 0 || !request.upsert {
@@ -150,10 +150,10 @@ impl Work {
         for Found { id, base, change } in found {
             let now = match change {
                 Change::Nothing => continue,
-                Change::To(new) => Some(document(&new)),
+                Change::To(new, _) => Some(document(&new)),
                 Change::Delete => None,
             };
-            puts.push(Put { hash: id_hash(id.view()), id, base, now, made_id: false });
+            puts.push(Put { hash: id_hash(id.view()), id, base, now, made_id: false, replaced: act.is_replacement() });
         }
         let outcome = UpdateOutcome { matched, modified: puts.len() as u64, upserted_id: None };
         self.put(at, puts)?;
@@ -174,7 +174,7 @@ impl Work {
         let found = |document: JsonbRef<'_>, address: Address| -> Result<Found> {
             let id = id_of(document).to_buf();
             let change = act.change(document)?;
-            let new = if let Change::To(new) = &change { new.view().as_bytes().len() } else { 0 };
+            let new = if let Change::To(new, _) = &change { new.view().as_bytes().len() } else { 0 };
             meter.add(new + id.view().as_bytes().len())?;
             let base = if touched.is_own(&address) { None } else { Some(address) };
             Ok(Found { id, base, change })
@@ -207,7 +207,7 @@ impl Work {
 fn modified(before: Document, change: &Change) -> Modified {
     let after = match change {
         Change::Nothing => Some(before.clone()),
-        Change::To(new) => Some(Document::owned(new.clone())),
+        Change::To(new, _) => Some(Document::owned(new.clone())),
         Change::Delete => None,
     };
     Modified { before: Some(before), after }

@@ -91,6 +91,10 @@ pub(super) struct Slot {
     pub now: Option<TailDocument>,
     /// Whether the `_id` was made here, so that nobody has it.
     pub made_id: bool,
+    /// Whether it was put there whole, be it after a deletion.
+    pub replaced: bool,
+    /// What changed from `base` to `now`, where change streams are told.
+    pub told: Option<JsonbBuf>,
     /// Where it lies in the own tail.
     row: Option<RowId>,
     keys: Vec<UniqueKey>,
@@ -105,6 +109,8 @@ pub(super) struct Put {
     pub base: Option<Address>,
     pub now: Option<TailDocument>,
     pub made_id: bool,
+    /// Whether it is a whole new document.
+    pub replaced: bool,
 }
 
 impl Work {
@@ -211,6 +217,8 @@ impl Work {
                         base,
                         now: None,
                         made_id: put.made_id,
+                        replaced: false,
+                        told: None,
                         row: None,
                         keys: Vec::new(),
                     })
@@ -220,6 +228,11 @@ impl Work {
                 self.collections.get_mut(at).ok_or_else(unknown)?.give_up_keys(slot);
             }
             slots.push((slot, put.now));
+            if put.replaced
+                && let Some(slot) = self.collections.get_mut(at).and_then(|all| all.slots.get_mut(slot))
+            {
+                slot.replaced = true;
+            }
         }
         if has_indexes {
             self.collections.get_mut(at).ok_or_else(unknown)?.look_at_newest(self.snapshot.seq())?;

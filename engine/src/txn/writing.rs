@@ -37,6 +37,11 @@ pub(super) trait Act: Sync {
     /// Its new form; none where nothing changes.
     fn change(&self, document: JsonbRef<'_>) -> Result<Change>;
 
+    /// Whether it puts whole new documents in their place.
+    fn is_replacement(&self) -> bool {
+        false
+    }
+
     /// Whether its changes say what changed, where there is something to say.
     fn is_told(&self) -> bool {
         true
@@ -94,6 +99,10 @@ impl Act for Updating<'_> {
             let told = if self.watched { self.update.describe(document, new.view()) } else { None };
             Change::To(new, told)
         }))
+    }
+
+    fn is_replacement(&self) -> bool {
+        self.update.is_replacement()
     }
 
     fn is_told(&self) -> bool {

@@ -14,7 +14,7 @@ use quarrydb::{ChangeRequest, FullDocument};
 use quarrydb_jsonb::Style;
 use quarrydb_query::Filter;
 
-use super::{Call, Names, blocking, check_everywhere, context, refuse_transaction};
+use super::{Call, Names, blocking, check_everywhere, context};
 use crate::body;
 use crate::error::{ApiError, Result};
 use crate::feed::{self, Ask, Told};
@@ -48,7 +48,6 @@ pub(crate) async fn handle(State(app): State<Shared>, request: Request<Body>) ->
 }
 
 async fn open(call: &Call, parts: &Parts) -> Result<Response> {
-    refuse_transaction(&parts.headers)?;
     if call.app.is_stopping() {
         return Err(ApiError::unavailable("ShuttingDown", "the server is stopping"));
     }

@@ -30,7 +30,6 @@ fn what_is_not_built_says_so_after_checking_the_request() {
     assert!(answer.json()["error"].as_str().unwrap().contains("aggregate"));
     assert_eq!(server.post(path, "{").error(400), "InvalidJson");
     assert_eq!(server.get(path).error(405), "MethodNotAllowed");
-    assert_eq!(server.get("/v1/changes").error(501), "NotImplemented");
     assert_eq!(server.post("/v1/db/d/c/count", "{}").expect(200)["count"], 0);
 }
 

@@ -200,6 +200,12 @@ impl Update {
     }
 }
 
+/// What differs between two documents, told as a pipeline's update of the one to the other is.
+#[must_use]
+pub fn differences(before: JsonbRef<'_>, after: JsonbRef<'_>) -> JsonbBuf {
+    describe::describe(before, after, Guide::Free, true)
+}
+
 fn operators(
     parsed: &Parsed,
     document: JsonbRef<'_>,
