@@ -241,7 +241,7 @@ fn what_cannot_be_watched_is_refused_with_a_reason() {
         ("/v1/db/shop/orders/changes?db=shop", 400, "BadValue"),
         ("/v1/changes?match=%7B", 400, "InvalidJson"),
         ("/v1/changes?match=5", 400, "TypeMismatch"),
-        ("/v1/changes?match=%7B%22a%22%3A%7B%22%24no%22%3A1%7D%7D", 400, "BadValue"),
+        ("/v1/changes?match=%7B%22a%22%3A%7B%22%24no%22%3A1%7D%7D", 400, "UnknownOperator"),
         ("/v1/changes?match=%ff", 400, "BadValue"),
         ("/v1/changes?fullDocument=all", 400, "BadValue"),
         ("/v1/changes?wait=-1", 400, "BadValue"),
