@@ -11,7 +11,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 RUSTDOC_STRICT := RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links'
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint doc check bench bench-smoke soak fuzz golden miri oracle cases sample-data image
+.PHONY: help run build test lint doc check bench bench-peers bench-smoke soak fuzz golden miri oracle cases sample-data image
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -48,6 +48,11 @@ check: lint doc test ## what CI runs
 bench: ## the figures and their floors, about 10 minutes (ARGS='--documents 100000 --only insert')
 	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
 	$(CARGO) run --profile fast -p quarrydb-bench -- run $(ARGS)
+
+# docs/benchmarks.md says how each is found; those that are not there are left out.
+bench-peers: ## ours beside PostgreSQL, MongoDB's protocol, SQLite, DuckDB (ARGS='--documents 1000000 --only rows')
+	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb
+	$(CARGO) run --profile fast -p quarrydb-bench --features peers -- peers $(or $(ARGS),--documents 100000 --only rows)
 
 bench-smoke: ## the same on 10,000 documents, once: shows that the harness works, and no figures
 	$(CARGO) build --profile fast -p quarrydb-http --bin quarrydb

@@ -19,6 +19,9 @@ const USAGE: &str = "usage:
         ours beside the floors; groups: batch find point fields single import open events changes
         rows (the 24 of suite A) small (10,000 small documents)
         exit status 1 where a goal is missed, but not with --smoke
+  quarrydb-bench peers [--documents N[,N]] [--repetitions N] [--durability interval|commit] [--peers NAME[,NAME]]
+                       [--only rows|small|single[,...]] [--results DIR]
+        ours beside others, built with `--features peers`: docs/benchmarks.md says how they are found
   quarrydb-bench floors [--smoke] [...]           the floors alone: what this machine gives
   quarrydb-bench load ADDRESS CONNECTIONS N       N insertOne to a server that runs already, for whoever profiles it
   quarrydb-bench kill [--rounds N] [--seed N] [--seals]
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments(words);
     let done = match command.as_str() {
         "run" | "floors" => run(&command, &mut arguments),
+        "peers" => peers(&mut arguments),
         "load" => load(&mut arguments),
         "kill" => soak(&mut arguments),
         "dataset" => dataset(&mut arguments),
@@ -122,6 +126,46 @@ fn run(command: &str, arguments: &mut Arguments) -> Result<ExitCode, String> {
     }
     println!("goals missed: {}", missed.join("; "));
     Ok(ExitCode::FAILURE)
+}
+
+#[cfg(feature = "peers")]
+fn peers(arguments: &mut Arguments) -> Result<ExitCode, String> {
+    use quarrydb_bench::compare::engine::Durability;
+    use quarrydb_bench::compare::peers::{Plan, beside};
+    let line = format!("quarrydb-bench peers {}", arguments.0.join(" "));
+    let mut listed = |name: &str, default: &str| -> Result<Vec<String>, String> {
+        let named = arguments.value(name)?.unwrap_or_else(|| default.to_owned());
+        Ok(named.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect())
+    };
+    let sizes = listed("--documents", "10000,100000,1000000")?;
+    let (peers, only) = (listed("--peers", "")?, listed("--only", "")?);
+    let sizes = sizes.iter().map(|size| size.parse().map_err(|_| format!("--documents wants numbers, not {size}")));
+    let sizes = sizes.collect::<Result<Vec<usize>, String>>()?;
+    let repetitions = arguments.number("--repetitions", 5)?;
+    let hurry = arguments.number("--hurry", 1)?;
+    let durability = match arguments.value("--durability")?.as_deref() {
+        None | Some("interval") => Durability::Interval,
+        Some("commit") => Durability::Commit,
+        Some(other) => return Err(format!("--durability is interval or commit, not {other}")),
+    };
+    let results = arguments.value("--results")?.map(PathBuf::from);
+    arguments.done()?;
+    let mut report = Report::default();
+    let done = beside(&Plan { sizes, repetitions, hurry, durability, peers, only }, &mut report);
+    // What came before a failure is shown all the same.
+    println!("{}", report.table());
+    done.map_err(told)?;
+    if let Some(place) = results {
+        let dir = report.write(&place, line.trim()).map_err(told)?;
+        println!("written to {}", dir.display());
+    }
+    println!("behind what is wanted: {}", report.missed().join("; "));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(not(feature = "peers"))]
+fn peers(_: &mut Arguments) -> Result<ExitCode, String> {
+    Err("built without other engines: make bench-peers, or --features peers".into())
 }
 
 fn load(arguments: &mut Arguments) -> Result<ExitCode, String> {

@@ -16,6 +16,7 @@ pub mod peers;
 pub mod question;
 pub mod rows;
 pub mod run;
+pub mod singles;
 
 use data::Data;
 use engine::{Durability, Engine};
