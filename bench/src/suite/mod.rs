@@ -59,8 +59,8 @@ impl Plan {
 }
 
 /// What can be run by itself.
-pub const GROUPS: [&str; 10] =
-    ["batch", "find", "point", "fields", "single", "import", "open", "events", "rows", "small"];
+pub const GROUPS: [&str; 11] =
+    ["batch", "find", "point", "fields", "single", "import", "open", "events", "changes", "rows", "small"];
 /// The collection's routes.
 const COLLECTION: &str = "/v1/db/bench/employees";
 /// Documents in one `insertMany`.
