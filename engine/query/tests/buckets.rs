@@ -101,9 +101,11 @@ fn memory_changes_nothing() {
     let documents: Vec<_> = (0..200).map(|i| json(&format!("{{\"x\": {}, \"i\": {i}}}", i * 37 % 101))).collect();
     let pipeline = r#"[{"$bucketAuto": {"groupBy": "$x", "buckets": 7, "output": {"all": {"$push": "$i"}}}}]"#;
     let whole = run(pipeline, &documents, &SpillingHost::default()).unwrap();
-    let spilled = run(pipeline, &documents, &SpillingHost { bytes: 2000, spills: true }).unwrap();
+    let spilled =
+        run(pipeline, &documents, &SpillingHost { bytes: 2000, spills: true, ..SpillingHost::default() }).unwrap();
     assert_eq!(whole, spilled);
-    let error = run(pipeline, &documents, &SpillingHost { bytes: 2000, spills: false }).unwrap_err();
+    let error =
+        run(pipeline, &documents, &SpillingHost { bytes: 2000, spills: false, ..SpillingHost::default() }).unwrap_err();
     assert_eq!(error.code(), 292);
 }
 

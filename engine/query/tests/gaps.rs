@@ -114,7 +114,10 @@ fn memory_changes_nothing_and_there_is_an_end() {
     let documents: Vec<_> = (0..100).map(|i| json(&format!("{{\"n\": {}, \"i\": {i}}}", i * 61 % 307))).collect();
     let stage = r#"[{"$densify": {"field": "n", "range": {"bounds": "full", "step": 3}}}]"#;
     let whole = run(stage, &documents, &SpillingHost::default()).unwrap();
-    assert_eq!(run(stage, &documents, &SpillingHost { bytes: 1500, spills: true }).unwrap(), whole);
+    assert_eq!(
+        run(stage, &documents, &SpillingHost { bytes: 1500, spills: true, ..SpillingHost::default() }).unwrap(),
+        whole
+    );
     check_error(
         r#"[{"$densify": {"field": "n", "range": {"bounds": [0, 600000], "step": 1}}}, {"$count": "n"}]"#,
         &[],

@@ -103,7 +103,7 @@ fn groups_that_are_split_merged_or_spilled_are_those_that_were_not() {
     let whole: Vec<String> = whole.iter().map(|d| text(d.view())).collect();
     assert_eq!(whole.len(), 30);
     for bytes in [1, 5_000, 40_000] {
-        let host = SpillingHost { bytes, spills: true };
+        let host = SpillingHost { bytes, spills: true, ..SpillingHost::default() };
         let spilled = run(&pipeline, &documents, &host).unwrap();
         assert_eq!(spilled.iter().map(|d| text(d.view())).collect::<Vec<_>>(), whole, "spilled beyond {bytes} bytes");
     }
@@ -144,7 +144,7 @@ fn groups_that_are_split_merged_or_spilled_are_those_that_were_not() {
 
 #[test]
 fn too_many_groups_for_the_memory_are_an_error_where_the_disk_is_forbidden() {
-    let host = SpillingHost { bytes: 5_000, spills: false };
+    let host = SpillingHost { bytes: 5_000, spills: false, ..SpillingHost::default() };
     let error = run(r#"[{"$group": {"_id": "$i"}}]"#, &many(400, 30), &host).unwrap_err();
     assert_eq!((error.code(), error.name()), (292, "QueryExceededMemoryLimitNoDiskUseAllowed"));
 }
@@ -199,5 +199,32 @@ fn errors_have_place_and_number() {
     ] {
         let error = run(&format!("[{{\"$group\": {stage}}}]"), &[], &SpillingHost::default()).expect_err(stage);
         assert_eq!((error.place(), error.code()), (&*format!("pipeline[0].$group{place}"), code), "{stage}: {error}");
+    }
+}
+
+#[test]
+fn a_stage_stops_where_its_host_wants_no_more() {
+    let documents: Vec<JsonbBuf> = (0..5000).map(|i| json(&format!("{{\"i\": {i}, \"k\": {}}}", i % 7))).collect();
+    for (stage, spills) in [
+        (r#"{"$group": {"_id": "$i"}}"#, false),
+        (r#"{"$group": {"_id": "$i"}}"#, true),
+        (r#"{"$bucketAuto": {"groupBy": "$i", "buckets": 3000}}"#, false),
+        (
+            r#"{"$setWindowFields": {"sortBy": {"i": 1}, "output": {"n": {"$sum": "$i", "window": {"documents": [-2, 2]}}}}}"#,
+            false,
+        ),
+        (r#"{"$setWindowFields": {"sortBy": {"i": 1}, "output": {"n": {"$push": "$i"}}}}"#, false),
+        (
+            r#"{"$setWindowFields": {"sortBy": {"i": 1}, "output": {"n": {"$maxN": {"n": 4000, "input": "$i"}}}}}"#,
+            false,
+        ),
+        (r#"{"$densify": {"field": "i", "range": {"step": 3, "bounds": "full"}}}"#, false),
+        (r#"{"$densify": {"field": "i", "range": {"step": 1, "bounds": [9000, 90000]}}}"#, false),
+    ] {
+        let pipeline = format!("[{stage}, {{\"$count\": \"n\"}}]");
+        let bytes = if spills { 100_000 } else { 100 << 20 };
+        let host = |patience| SpillingHost { bytes, spills, patience: std::cell::Cell::new(patience) };
+        let stopped = run(&pipeline, &documents, &host(2)).expect_err(stage);
+        assert_eq!((stopped.code(), stopped.name()), (50, "MaxTimeMSExpired"), "{stage}");
     }
 }

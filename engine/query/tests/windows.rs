@@ -347,10 +347,12 @@ fn memory_changes_nothing() {
     let rows = rows();
     let whole = run(pipeline, &rows, &SpillingHost::default()).unwrap();
     for bytes in [2600, 4000] {
-        let spilled = run(pipeline, &rows, &SpillingHost { bytes, spills: true }).unwrap();
+        let spilled = run(pipeline, &rows, &SpillingHost { bytes, spills: true, ..SpillingHost::default() }).unwrap();
         assert_eq!(spilled, whole, "{bytes} bytes");
     }
-    let error = |bytes, spills| run(pipeline, &rows, &SpillingHost { bytes, spills }).unwrap_err().code();
+    let error = |bytes, spills| {
+        run(pipeline, &rows, &SpillingHost { bytes, spills, ..SpillingHost::default() }).unwrap_err().code()
+    };
     assert_eq!(error(2600, false), 292);
     assert_eq!(error(500, true), 146);
 }

@@ -15,7 +15,7 @@ use self::binary::BinarySum;
 use self::codec::{Reader, put_u64};
 use self::decimal::DecimalSum;
 use crate::QueryError;
-use crate::decimal::{Parts, infinity, nan, parts};
+use crate::decimal::{Parts, div, infinity, nan, parts};
 use crate::number::Number;
 use quarrydb_jsonb::Decimal128;
 
@@ -170,6 +170,20 @@ impl Sum {
             Widest::Double => Number::Double(self.double(integers)),
             Widest::Decimal => Number::Decimal(self.decimal(integers)),
         }
+    }
+
+    /// The sum divided by how many there were: a decimal where one came, else a double; none of nothing.
+    pub(crate) fn mean(&self, count: u64) -> Option<Number> {
+        if count == 0 {
+            return None;
+        }
+        Some(match self.finish() {
+            Number::Decimal(total) => {
+                let count = i64::try_from(count).unwrap_or(i64::MAX);
+                Number::Decimal(div(total, Decimal128::from_i64(count)))
+            }
+            total => Number::Double(total.to_f64() / count as f64),
+        })
     }
 
     fn double(&self, integers: i128) -> f64 {

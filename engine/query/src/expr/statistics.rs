@@ -6,6 +6,7 @@ use super::datum::Datum;
 use super::registry::{ANY, Arguments, Operator, Shape};
 use crate::QueryError;
 use crate::decimal;
+use crate::exact;
 use crate::number::Number;
 use quarrydb_jsonb::Decimal128;
 
@@ -103,28 +104,21 @@ pub(super) fn operands<'a>(args: &mut Arguments<'_, 'a>) -> Vec<Datum<'a>> {
     args.take_all()
 }
 
+/// As exact as `$group`'s.
 fn sum<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    let mut sum = Sum::default();
-    for n in operands(args).iter().filter_map(Datum::as_number) {
-        sum.add(n);
-    }
+    let mut sum = exact::Sum::default();
+    operands(args).iter().filter_map(Datum::as_number).for_each(|n| sum.add(n));
     Ok(Datum::Number(sum.finish()))
 }
 
 fn average<'a>(args: &mut Arguments<'_, 'a>) -> Outcome<'a> {
-    let mut sum = Sum::default();
-    let mut count = 0_i64;
+    let mut sum = exact::Sum::default();
+    let mut count = 0;
     for n in operands(args).iter().filter_map(Datum::as_number) {
         sum.add(n);
         count += 1;
     }
-    if count == 0 {
-        return Ok(Datum::Null);
-    }
-    Ok(match sum.finish() {
-        Number::Decimal(total) => Datum::decimal(decimal::div(total, Decimal128::from_i64(count))),
-        total => Datum::double(total.to_f64() / count as f64),
-    })
+    Ok(sum.mean(count).map_or(Datum::Null, Datum::Number))
 }
 
 fn extreme<'a>(args: &mut Arguments<'_, 'a>, wanted: std::cmp::Ordering) -> Outcome<'a> {

@@ -121,6 +121,14 @@ fn accumulators_work_on_one_array_or_on_arguments() {
     check(&[
         (r#"{"$sum": "$a"}"#, r#"{"a": [1, 2, "x", 3.5]}"#, "6.5"),
         (r#"{"$sum": ["$a", "$b"]}"#, r#"{"a": [1, 2], "b": 4}"#, "4"),
+        // Exact, whatever the order; a double beside a decimal is what it is, not what it prints as.
+        (r#"{"$sum": "$a"}"#, r#"{"a": [1e308, 1e308, -1e308, 1]}"#, "1e308"),
+        (r#"{"$avg": "$a"}"#, r#"{"a": [1e16, 1, -1e16, 3]}"#, "1.0"),
+        (
+            r#"{"$sum": "$a"}"#,
+            r#"{"a": [0.1, {"$numberDecimal": "1"}]}"#,
+            r#"{"$numberDecimal": "1.100000000000000005551115123125783"}"#,
+        ),
         (r#"{"$avg": "$a"}"#, r#"{"a": [1, 2, 4, 5]}"#, "3.0"),
         (r#"{"$avg": "$a"}"#, r#"{"a": ["x"]}"#, "null"),
         (r#"{"$max": "$a"}"#, r#"{"a": [1, null, 7, 3]}"#, "7"),

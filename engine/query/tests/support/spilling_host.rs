@@ -4,6 +4,7 @@ use quarrydb_jsonb::{JsonbBuf, JsonbRef, Style, parse, print};
 use quarrydb_query::expr::Budget;
 use quarrydb_query::pipeline::{Fault, Flow, Host, KeyAndPayload, Run, Spill, Spilled};
 use quarrydb_query::{Filter, ParseContext, Pipeline, QueryError};
+use std::cell::Cell;
 
 /// The operation's time: 2026-01-02T03:04:05.678Z.
 #[allow(dead_code, reason = "some tests know no time")]
@@ -14,17 +15,21 @@ pub(crate) struct SpillingHost {
     pub(crate) bytes: usize,
     /// Whether there is more room elsewhere.
     pub(crate) spills: bool,
+    /// How often it says to go on.
+    pub(crate) patience: Cell<u32>,
 }
 
 impl Default for SpillingHost {
     fn default() -> Self {
-        Self { bytes: 100 << 20, spills: false }
+        Self { bytes: 100 << 20, spills: false, patience: Cell::new(u32::MAX) }
     }
 }
 
 impl Host for SpillingHost {
     fn go_on(&self) -> bool {
-        true
+        let left = self.patience.get();
+        self.patience.set(left.saturating_sub(1));
+        left > 0
     }
 
     fn budget(&self) -> Budget<'_> {

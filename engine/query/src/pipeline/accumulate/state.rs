@@ -9,11 +9,11 @@ use super::parse::check_wanted;
 use super::ranked::Ranked;
 use super::values::{LastValues, Set, Values, write_array};
 use super::{Accumulator, AccumulatorKind, Wanted};
+use crate::QueryError;
 use crate::exact::{Sum, Widest};
 use crate::expr::{Budget, Datum, Scope};
 use crate::number::Number;
-use crate::{QueryError, decimal};
-use quarrydb_jsonb::{Builder, Decimal128, JsonbBuf, JsonbRef, NULL, ObjectRef, sort_key, sort_key_descending};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, NULL, ObjectRef, sort_key, sort_key_descending};
 use std::cmp::Ordering;
 
 /// Bytes that one state may take: MongoDB's bound for the accumulators that keep values.
@@ -285,7 +285,10 @@ impl State {
         let kind = accumulator.kind;
         match &self.0 {
             Form::Sum(sum) => sum.finish().write(out),
-            Form::Average(sum, count) => write_average(sum, *count, out),
+            Form::Average(sum, count) => match sum.mean(*count) {
+                Some(mean) => mean.write(out),
+                None => out.null(),
+            },
             Form::Count(count) => match i32::try_from(*count) {
                 Ok(n) => out.int32(n),
                 Err(_) => out.int64(i64::try_from(*count).unwrap_or(i64::MAX)),
@@ -401,19 +404,6 @@ fn add_ranked(ranked: &mut Ranked, kind: AccumulatorKind, value: &Datum<'_>, key
         ranked.pass();
     }
     Ok(())
-}
-
-fn write_average(sum: &Sum, count: u64, out: &mut Builder) {
-    if count == 0 {
-        return out.null();
-    }
-    match sum.finish() {
-        Number::Decimal(total) => {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            out.decimal128(decimal::div(total, Decimal128::from_i64(count)));
-        }
-        total => out.double(total.to_f64() / count as f64),
-    }
 }
 
 fn write_quantiles(numbers: &[f64], accumulator: &Accumulator, out: &mut Builder) -> Result<(), QueryError> {

@@ -64,6 +64,25 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// Whether so many rows leave the window again that it matters what is kept of each.
+    pub(super) fn slides(&self) -> bool {
+        const FEW: i64 = 1000;
+        match self {
+            Self::Documents(Bound::Unbounded, _) | Self::Range(Bound::Unbounded, ..) => false,
+            Self::Documents(lower, upper) => {
+                let at = |bound: &Bound<i64>| match bound {
+                    Bound::Unbounded => None,
+                    Bound::Current => Some(0),
+                    Bound::At(n) => Some(*n),
+                };
+                at(upper).zip(at(lower)).is_none_or(|(upper, lower)| upper - lower > FEW)
+            }
+            Self::Range(..) => true,
+        }
+    }
+}
+
 /// The unit of a name.
 pub(super) fn parse_unit(value: JsonbRef<'_>) -> Result<Unit, QueryError> {
     let Some(name) = value.as_str() else {

@@ -4,6 +4,7 @@
 //! Next: `bounds.rs`, `running.rs`.
 
 use super::bounds::{Bounds, parse_unit};
+use super::order::Ordered;
 use crate::decimal;
 use crate::error::shown;
 use crate::expr::{Expression, Unit};
@@ -19,6 +20,9 @@ pub(super) struct WindowFunction {
     pub(super) function: Function,
     pub(super) bounds: Bounds,
 }
+
+/// What a window that slides keeps of a row: a sum, and where it has doubles their exact total.
+const SLIDING_BYTES: usize = size_of::<State>() + 128;
 
 #[derive(Debug)]
 pub(super) enum Function {
@@ -106,6 +110,27 @@ impl WindowFunction {
             | Function::LinearFill(e)
             | Function::Locf(e) => Some(e),
             Function::Rank | Function::DenseRank | Function::DocumentNumber => None,
+        }
+    }
+
+    /// The memory that it keeps for each row of a partition while it goes over them, about.
+    pub(super) fn bytes_per_row(&self) -> usize {
+        use AccumulatorKind as K;
+        let kind = match &self.function {
+            Function::Accumulate(accumulator) => accumulator.kind(),
+            Function::Covariance { .. } | Function::Integral { .. } => K::Sum,
+            _ => return 0,
+        };
+        match kind {
+            K::Sum | K::Average | K::Count | K::DeviationPopulation | K::DeviationSample => {
+                if self.bounds.slides() {
+                    SLIDING_BYTES
+                } else {
+                    0
+                }
+            }
+            K::First | K::Last | K::FirstN | K::LastN | K::Push | K::MergeObjects => 0,
+            _ => Ordered::BYTES_PER_ROW,
         }
     }
 

@@ -3,14 +3,17 @@
 //! Documents are put in the order of partition and sort, a partition at a time is kept, and each function goes over its
 //! rows once: what leaves a window is never recomputed but by functions whose result is as large as the window.
 //!
-//! Reading order: `function.rs`, `bounds.rs`, `rows.rs`, `running.rs`, then `sliding.rs`, `order.rs`, `arithmetic.rs`.
+//! Reading order: `function.rs`, `bounds.rs`, `rows.rs`, `running.rs`, then `sliding.rs`, `order.rs`, `distinct.rs`,
+//! `scans.rs`.
 
 mod arithmetic;
 mod bounds;
+mod distinct;
 mod function;
 mod order;
 mod rows;
 mod running;
+mod scans;
 mod sliding;
 
 pub use self::function::window_function_names;
@@ -229,14 +232,14 @@ impl Operator for WindowOperator {
     fn finish(&mut self, next: &mut Next<'_>) -> Result<(), Fault> {
         let host = next.host();
         let spec = Arc::clone(&self.spec);
-        let mut rows = Rows::new(spec.functions.len());
+        let mut rows = Rows::new(&spec.functions);
         let (mut key, mut partition) = (Vec::new(), Vec::new());
         let mut flow = Flow::Continue(());
         self.sorter.finish(host, &mut |document| {
             let partition_bytes = Self::key(&spec, document, &mut key, host)?;
             let (its_partition, sort_key) = key.split_at(partition_bytes);
             if rows.len() > 0 && partition != its_partition {
-                let mut complete = std::mem::replace(&mut rows, Rows::new(spec.functions.len()));
+                let mut complete = std::mem::replace(&mut rows, Rows::new(&spec.functions));
                 flow = spec.emit(&mut complete, next)?;
             }
             if flow.is_continue() {

@@ -40,8 +40,8 @@ impl Ordered {
         Self { places, rows, counts, window: 0..0, inside: 0 }
     }
 
-    /// The memory that it takes for each row.
-    pub(super) const BYTES_PER_ROW: usize = 4 * size_of::<u32>();
+    /// The memory that it takes for each row, and that of its keys while they are put in order.
+    pub(super) const BYTES_PER_ROW: usize = 4 * size_of::<u32>() + 2 * size_of::<Vec<u8>>();
 
     /// Moves the window forward.
     pub(super) fn move_to(&mut self, to: &Range<usize>) {

@@ -2,6 +2,7 @@
 //!
 //! Takes documents in order, gives them back once in the same order. Values lie in columns by row. Knows no function.
 
+use super::function::WindowFunction;
 use crate::QueryError;
 use crate::expr::Datum;
 use crate::pipeline::{Fault, Flow, Host, Spill};
@@ -71,12 +72,15 @@ pub(super) struct Rows {
     pub(super) sort_values: Column,
     /// The key that rows are sorted by.
     pub(super) sort_keys: Column,
+    /// What all functions keep for each row while they go over them.
+    bytes_per_row: usize,
 }
 
 impl Rows {
-    pub(super) fn new(functions: usize) -> Self {
-        let columns = || (0..functions).map(|_| Column::default()).collect();
-        Self { arguments: columns(), keys: columns(), ..Self::default() }
+    pub(super) fn new(functions: &[WindowFunction]) -> Self {
+        let columns = || functions.iter().map(|_| Column::default()).collect();
+        let bytes_per_row = functions.iter().map(WindowFunction::bytes_per_row).sum();
+        Self { arguments: columns(), keys: columns(), bytes_per_row, ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -85,9 +89,7 @@ impl Rows {
 
     fn memory(&self) -> usize {
         let columns: usize = self.arguments.iter().chain(&self.keys).map(Column::memory).sum();
-        // Whatever puts rows in order takes some for each.
-        let orders = self.count * super::order::Ordered::BYTES_PER_ROW * self.arguments.len();
-        columns + orders + self.sort_values.memory() + self.sort_keys.memory()
+        columns + self.count * self.bytes_per_row + self.sort_values.memory() + self.sort_keys.memory()
     }
 
     /// Keeps a document, whose values are in the columns already.

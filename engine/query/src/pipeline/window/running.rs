@@ -1,21 +1,22 @@
 //! The functions while they go over the rows of a partition: one value for each row.
 //!
-//! Takes the rows' columns; gives each row's value, in order. Next: `sliding.rs`, `order.rs`, `arithmetic.rs`.
+//! Takes the rows' columns; gives each row's value, in order. Next: `sliding.rs`, `order.rs`, `distinct.rs`, `scans.rs`.
 
-use super::arithmetic::{Covariance, combine, coordinate, divide, half, interpolate};
+use super::arithmetic::Covariance;
 use super::bounds::Windows;
+use super::distinct::Distinct;
 use super::function::{Function, WindowFunction};
 use super::order::Ordered;
 use super::rows::{Column, Rows};
+use super::scans::{LinearFill, derivative, integral, moving_average};
 use super::sliding::{Fold, Sliding};
 use crate::exact::Sum;
-use crate::expr::{Datum, Unit};
-use crate::number::{Number, Operation};
+use crate::expr::Datum;
+use crate::number::Number;
 use crate::pipeline::Fault;
 use crate::pipeline::accumulate::{Accumulator, AccumulatorKind, State, Wanted};
-use crate::{QueryError, decimal, scratch};
+use crate::{QueryError, scratch};
 use quarrydb_jsonb::{Builder, Decimal128, JsonbBuf, JsonbRef, NULL, sort_key, sort_key_descending};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A function on its way through a partition.
@@ -48,7 +49,7 @@ enum Progress {
 }
 
 /// What asks whether to go on.
-type Step<'s> = &'s mut dyn FnMut() -> Result<(), Fault>;
+pub(super) type Step<'s> = &'s mut dyn FnMut() -> Result<(), Fault>;
 
 impl<'p> Running<'p> {
     /// Function `at` of the stage.
@@ -338,249 +339,5 @@ impl Fold for Pairs<'_> {
     fn merge(&self, state: &mut Covariance, later: &Covariance) -> Result<(), QueryError> {
         state.merge(later);
         Ok(())
-    }
-}
-
-/// The areas between each row and the one before it.
-struct Areas<'c> {
-    x: &'c Column,
-    y: &'c Column,
-    unit: Option<Unit>,
-}
-
-impl Areas<'_> {
-    fn point(&self, row: usize) -> Result<(Number, Number), QueryError> {
-        let wrong = |code, message: &str| QueryError::location(code, format!("$integral: {message}"));
-        let (x, y) = (self.x.datum(row), self.y.datum(row));
-        match (&x, self.unit) {
-            (Datum::Date(_), Some(_)) | (Datum::Number(_), None) => {}
-            (Datum::Date(_), None) => {
-                return Err(wrong(5_423_902, "without a 'unit' the sortBy field must be numeric, not a date"));
-            }
-            (Datum::Number(_), Some(_)) => {
-                return Err(wrong(5_423_901, "with a 'unit' the sortBy field must be a date"));
-            }
-            _ => return Err(wrong(5_423_900, "the sortBy field must be numeric or a date")),
-        }
-        match (coordinate(&x), y.as_number()) {
-            (Some(x), Some(y)) => Ok((x, y)),
-            _ => Err(wrong(5_423_900, "the input must be numeric")),
-        }
-    }
-}
-
-impl Fold for Areas<'_> {
-    type State = Sum;
-
-    fn empty(&self) -> Sum {
-        Sum::default()
-    }
-
-    fn add(&self, state: &mut Sum, row: usize) -> Result<(), QueryError> {
-        let Some(before) = row.checked_sub(1) else { return Ok(()) };
-        let ((x1, y1), (x2, y2)) = (self.point(before)?, self.point(row)?);
-        let width = combine(x2, Operation::Sub, x1);
-        let heights = combine(y1, Operation::Add, y2);
-        state.add(half(combine(heights, Operation::Mul, width)));
-        Ok(())
-    }
-
-    fn merge(&self, state: &mut Sum, later: &Sum) -> Result<(), QueryError> {
-        state.merge(later);
-        Ok(())
-    }
-}
-
-/// The area under the rows of a window, by trapezoids.
-fn integral(
-    sliding: &mut Sliding<Sum>,
-    y: &Column,
-    x: &Column,
-    unit: Option<Unit>,
-    window: &Range<usize>,
-) -> Result<JsonbBuf, QueryError> {
-    let areas = Areas { x, y, unit };
-    if window.is_empty() {
-        return Ok(NULL.to_buf());
-    }
-    // A row that stands alone in its window is looked at too.
-    areas.point(window.start)?;
-    let between = window.start + 1..window.end;
-    let total = sliding.move_to(&between, &areas)?.finish();
-    let per = unit.and_then(Unit::milliseconds).map(Number::Int64);
-    let total = per.and_then(|per| divide(total, per)).unwrap_or(total);
-    Datum::Number(total).to_buf()
-}
-
-/// Rise over run between the ends of a window; null where there is no run.
-fn derivative(y: &Column, x: &Column, unit: Option<Unit>, window: &Range<usize>) -> Result<JsonbBuf, QueryError> {
-    let (Some(left), Some(right)) = (window.clone().next(), window.clone().next_back()) else {
-        return Ok(NULL.to_buf());
-    };
-    let wrong = |code, message: &str| QueryError::location(code, format!("$derivative {message}"));
-    let (x1, x2) = (x.datum(left), x.datum(right));
-    let is_date = |d: &Datum<'_>| matches!(d, Datum::Date(_));
-    if unit.is_some() && !(is_date(&x1) && is_date(&x2)) {
-        return Err(wrong(5_624_900, "with 'unit' expects the sortBy field to be a Date"));
-    }
-    if unit.is_none() && (is_date(&x1) || is_date(&x2)) {
-        return Err(wrong(5_624_901, "where the sortBy is a Date requires a 'unit'"));
-    }
-    let (Some(x1), Some(x2)) = (coordinate(&x1), coordinate(&x2)) else {
-        return Err(wrong(5_624_902, "(with no 'unit') expects the sortBy field to be numeric"));
-    };
-    let (y1, y2) = (y.datum(left), y.datum(right));
-    if y1.is_nullish() || y2.is_nullish() {
-        return Err(wrong(5_624_903, "input must not be null or missing"));
-    }
-    let (Some(y1), Some(y2)) = (coordinate(&y1), coordinate(&y2)) else {
-        let message = format!("$derivative: can't $subtract {} from {}", y1.type_name(), y2.type_name());
-        return Err(QueryError::type_mismatch(message));
-    };
-    let slope = divide(combine(y2, Operation::Sub, y1), combine(x2, Operation::Sub, x1));
-    let per = unit.and_then(Unit::milliseconds).map(Number::Int64);
-    let slope = slope.map(|slope| per.map_or(slope, |per| combine(slope, Operation::Mul, per)));
-    slope.map_or(Ok(NULL.to_buf()), |n| Datum::Number(n).to_buf())
-}
-
-/// In decimal, as MongoDB; a double unless a decimal came.
-fn moving_average(
-    current: &mut Option<Decimal128>,
-    is_decimal: &mut bool,
-    n: Option<Number>,
-    alpha: Decimal128,
-) -> Result<JsonbBuf, QueryError> {
-    if let Some(n) = n {
-        *is_decimal |= n.is_decimal();
-        let n = n.to_decimal();
-        *current = Some(match *current {
-            None => n,
-            Some(before) => {
-                let rest = decimal::sub(Decimal128::from_i64(1), alpha);
-                decimal::add(decimal::mul(n, alpha), decimal::mul(before, rest))
-            }
-        });
-    }
-    match *current {
-        None => Ok(NULL.to_buf()),
-        Some(n) if *is_decimal => Datum::decimal(n).to_buf(),
-        Some(n) => Datum::double(decimal::to_f64(n)).to_buf(),
-    }
-}
-
-/// Between two known points a line.
-#[derive(Debug, Default)]
-struct LinearFill {
-    before: Option<(Number, Number)>,
-    /// The next known point and its row, once it was looked for.
-    after: Option<(usize, (Number, Number))>,
-    /// Rows from here on have none.
-    none_from: Option<usize>,
-}
-
-impl LinearFill {
-    fn next(&mut self, row: usize, y: &Column, x: &Column, step: Step<'_>) -> Result<JsonbBuf, Fault> {
-        let mismatch = |message: String| QueryError::type_mismatch(message);
-        let (value, at) = (y.datum(row), x.datum(row));
-        if !value.is_nullish() && value.as_number().is_none() {
-            let message = format!("value to be filled must be numeric or nullish, but found {}", value.type_name());
-            return Err(mismatch(message).into());
-        }
-        let Some(here) = coordinate(&at) else {
-            let message = format!("value of the sortBy field must be numeric or a date, but found {}", at.type_name());
-            return Err(mismatch(message).into());
-        };
-        if let Some(before) = row.checked_sub(1).map(|before| x.datum(before)) {
-            if before.compare(&at)?.is_eq() {
-                let message = "there can be no repeated values in the sort field";
-                return Err(QueryError::location(6_050_106, message).into());
-            }
-            if matches!(before, Datum::Date(_)) != matches!(at, Datum::Date(_)) {
-                let message =
-                    format!("conflicting sort value types, {} and then {}", before.type_name(), at.type_name());
-                return Err(mismatch(message).into());
-            }
-        }
-        if let Some(n) = value.as_number() {
-            self.before = Some((here, n));
-            return Ok(Datum::Number(n).to_buf()?);
-        }
-        let Some(before) = self.before else { return Ok(NULL.to_buf()) };
-        if self.after.is_none_or(|(known, _)| known <= row) && self.none_from.is_none() {
-            self.after = None;
-            for later in row + 1..y.len() {
-                step()?;
-                if let (Some(n), Some(there)) = (y.datum(later).as_number(), coordinate(&x.datum(later))) {
-                    self.after = Some((later, (there, n)));
-                    break;
-                }
-            }
-            if self.after.is_none() {
-                self.none_from = Some(row);
-            }
-        }
-        match self.after.filter(|(known, _)| *known > row).and_then(|(_, after)| interpolate(before, after, here)) {
-            Some(n) => Ok(Datum::Number(n).to_buf()?),
-            None => Ok(NULL.to_buf()),
-        }
-    }
-}
-
-/// The rows in a window whose values come first in it.
-struct Distinct {
-    /// Of each row the row before and the one behind it with an equal value; [`Distinct::NONE`] where there is none, and
-    /// for a row whose value is missing, which is its own.
-    before: Vec<u32>,
-    behind: Vec<u32>,
-    inside: BTreeSet<u32>,
-    window: Range<usize>,
-}
-
-impl Distinct {
-    const NONE: u32 = u32::MAX;
-
-    fn new(column: &Column) -> Self {
-        let rows = column.len();
-        let (mut before, mut behind) = (vec![Self::NONE; rows], vec![Self::NONE; rows]);
-        let key = |row: usize| {
-            let mut key = Vec::new();
-            sort_key(column.get(row)?, &mut key);
-            Some((key, row))
-        };
-        let mut keyed: Vec<(Vec<u8>, usize)> = (0..rows).filter_map(key).collect();
-        keyed.sort_unstable();
-        for pair in keyed.windows(2) {
-            if let [(key, row), (next_key, next)] = pair
-                && key == next_key
-                && let (Some(behind), Some(before)) = (behind.get_mut(*row), before.get_mut(*next))
-            {
-                (*behind, *before) = (*next as u32, *row as u32);
-            }
-        }
-        for (row, before) in before.iter_mut().enumerate() {
-            if column.get(row).is_none() {
-                *before = row as u32;
-            }
-        }
-        Self { before, behind, inside: BTreeSet::new(), window: 0..0 }
-    }
-
-    fn move_to(&mut self, to: &Range<usize>) {
-        let start = to.start.max(self.window.start);
-        let end = to.end.max(self.window.end).max(start);
-        for row in self.window.start..start.min(self.window.end) {
-            let behind = self.behind.get(row).copied().unwrap_or(Self::NONE);
-            if self.inside.remove(&(row as u32)) && (behind as usize) < self.window.end {
-                self.inside.insert(behind);
-            }
-        }
-        for row in self.window.end.max(start)..end {
-            let before = self.before.get(row).copied().unwrap_or(Self::NONE);
-            let is_first = before == Self::NONE || (before as usize) < start;
-            if is_first {
-                self.inside.insert(row as u32);
-            }
-        }
-        self.window = start..end;
     }
 }
