@@ -32,6 +32,7 @@
 //! `tail`, `segment`, `manifest`, `log`; `io`; `ids`, `error`, `options`, `limits`. The way of an insert and of a query
 //! through the files stands in `docs/architecture.md`.
 
+mod aggregations;
 mod batch;
 pub mod budget;
 mod catalog;
@@ -69,6 +70,7 @@ pub use changes::{ChangeEvent, ChangeRequest, ChangeStream, FullDocument, Readin
 pub use collection::{Collection, CollectionStats, Created, IndexInfo, IndexesCreated};
 pub use database::{CollectionInfo, Database, DatabaseInfo, EngineStats, WriterState};
 pub use error::{Error, ErrorKind, Result};
+pub use exec::aggregate::{AggregateRequest, Aggregation};
 pub use exec::cursor::{Cursor, Document, Print, Sink};
 pub use exec::explain::Explained;
 pub use exec::find::FindRequest;

@@ -20,6 +20,8 @@ pub const WRITE_RETRIES_MAX: usize = 3;
 pub const DEADLINE_CHECK_ROWS: usize = 256;
 /// The most sort keys that one sort holds in memory.
 pub const SORT_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The most memory that one stage of a pipeline takes, beyond which it uses the disk.
+pub const STAGE_BYTES_MAX: usize = 100 << 20;
 /// The most memory that the values of one `distinct` take; an answer is one document, of at most 16 MiB.
 pub const DISTINCT_BYTES_MAX: usize = 4 * DOCUMENT_BYTES_MAX;
 /// Bytes of documents that one transaction may write.

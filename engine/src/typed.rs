@@ -1,10 +1,11 @@
-//! Collections for Rust programs: documents, filters and updates as values that serde can read.
+//! Collections for Rust programs: documents, filters, updates and pipelines as values that serde can read.
 //!
 //! Takes structs and `serde_json::Value`s, turns them into documents and hands on to `collection.rs`.
 
 use std::sync::Arc;
 
 use quarrydb_jsonb::JsonbBuf;
+use quarrydb_query::pipeline::Pipeline;
 use quarrydb_query::{Filter, ParseContext, Update};
 use serde::Serialize;
 
@@ -49,6 +50,15 @@ impl Collection {
     pub fn filter<T: Serialize + ?Sized>(filter: &T) -> Result<Filter> {
         let filter = quarrydb_jsonb::to_jsonb(filter).map_err(insert::refused)?;
         Ok(Filter::parse(filter.view(), &ParseContext::new("filter"))?)
+    }
+
+    /// A pipeline from a value that serde can read, such as `json!([{"$count": "n"}])`.
+    ///
+    /// # Errors
+    /// Where it is none, naming the place in it.
+    pub fn pipeline<T: Serialize + ?Sized>(pipeline: &T) -> Result<Pipeline> {
+        let pipeline = quarrydb_jsonb::to_jsonb(pipeline).map_err(insert::refused)?;
+        Ok(Pipeline::parse(pipeline.view(), &ParseContext::new("pipeline"))?)
     }
 
     /// An update from a value that serde can read, such as `json!({"$inc": {"visits": 1}})`.

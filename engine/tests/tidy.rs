@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("database", 0),
     ("collection", 0),
     ("transactions", 0),
+    ("aggregations", 0),
     ("typed", 0),
     ("fuzzing", 0),
     ("core", 1),

@@ -105,6 +105,7 @@ fn document_operation(name: &str) -> (&'static [&'static str], &'static [u16]) {
         "findOne" => (&["filter", "projection", "sort", "skip", "hint", "let"], &[200]),
         "find" => (&["filter", "projection", "sort", "skip", "limit", "hint", "let", "allowDiskUse"], &[200]),
         "count" => (&["filter", "skip", "limit", "hint"], &[200]),
+        "aggregate" => (&["pipeline", "let", "hint", "allowDiskUse", "writeConcern"], &[200]),
         "updateOne" => (&["filter", "update", "upsert", "arrayFilters", "sort", "hint", "let", "writeConcern"], &[200]),
         "updateMany" => (&["filter", "update", "upsert", "arrayFilters", "hint", "let", "writeConcern"], &[200]),
         "replaceOne" => (&["filter", "replacement", "upsert", "sort", "hint", "let", "writeConcern"], &[200]),

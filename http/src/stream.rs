@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
-use quarrydb::Cursor;
+use quarrydb::{Aggregation, Cursor, Print, Sink};
 use quarrydb_jsonb::JsonbRef;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -92,15 +93,39 @@ pub(crate) fn in_place(app: &Shared, mut cursor: Cursor, shape: Shape) -> Result
     Ok(answer::respond(StatusCode::OK, shape.content_type(), out))
 }
 
-/// Answers with the documents of a cursor that `open` makes on a blocking thread (a sort runs there too).
+/// What gives documents.
+pub(crate) trait Documents {
+    /// Hands them on as [`Cursor::stream`] does.
+    ///
+    /// # Errors
+    /// Its own.
+    fn stream(self, print: Print<'_>, sink: Sink<'_>) -> quarrydb::Result<u64>;
+}
+
+impl Documents for Cursor {
+    fn stream(self, print: Print<'_>, sink: Sink<'_>) -> quarrydb::Result<u64> {
+        Self::stream(self, print, sink)
+    }
+}
+
+impl Documents for Aggregation {
+    fn stream(self, print: Print<'_>, sink: Sink<'_>) -> quarrydb::Result<u64> {
+        Self::stream(self, print, sink)
+    }
+}
+
+/// Says, on any thread, whether the client still waits.
+pub(crate) type IsWanted = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Answers with the documents that `open` finds on a blocking thread (a sort runs there too).
 ///
 /// # Errors
 /// What `open` gives, and what happens before the first byte is out.
-pub(crate) async fn streamed(
+pub(crate) async fn streamed<D: Documents>(
     app: &Shared,
     shape: Shape,
     namespace: String,
-    open: impl FnOnce() -> Result<Cursor> + Send + 'static,
+    open: impl FnOnce(IsWanted) -> Result<D> + Send + 'static,
 ) -> Result<Response> {
     let place = PLACES.try_acquire();
     let place =
@@ -163,7 +188,7 @@ struct Producer {
 }
 
 impl Producer {
-    fn run(mut self, open: impl FnOnce() -> Result<Cursor>) {
+    fn run<D: Documents>(mut self, open: impl FnOnce(IsWanted) -> Result<D>) {
         let app = self.app.clone();
         metrics::add(&app.metrics.streams_open, 1);
         let started = Instant::now();
@@ -192,13 +217,14 @@ impl Producer {
         let _ = self.send(Err(Broken { error, tail }));
     }
 
-    fn produce(&mut self, open: impl FnOnce() -> Result<Cursor>) -> Result<()> {
+    fn produce<D: Documents>(&mut self, open: impl FnOnce(IsWanted) -> Result<D>) -> Result<()> {
         let shape = self.shape;
-        let cursor = open()?;
+        let sender = self.sender.clone();
+        let documents = open(Arc::new(move || !sender.is_closed()))?;
         let (mut count, mut begun, mut gone, mut failed) = (0, false, false, None);
         // One chunk is kept back, so that a short answer is known to be whole when it is sent.
         let mut kept: Option<Vec<u8>> = None;
-        cursor.stream(&|document, out| shape.document(document, out), &mut |mut chunk, documents| {
+        documents.stream(&|document, out| shape.document(document, out), &mut |mut chunk, documents| {
             if documents == 0 {
                 // Nothing matched for a while: nobody may be left to search for.
                 gone = self.sender.is_closed();

@@ -171,7 +171,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::new`].
     pub(crate) fn over(
-        View { version, indexes: declared, hidden }: View,
+        View { version, indexes: declared, hidden, .. }: View,
         snapshot: Snapshot,
         filter: Filter,
         deadline: Option<Deadline>,

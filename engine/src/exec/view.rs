@@ -22,6 +22,7 @@ pub(crate) struct View {
     pub indexes: Arc<IndexSet>,
     /// Rows that are not seen, by where they lie, counted as in [`RowAt`](super::scan::RowAt).
     pub(super) hidden: HashMap<u32, RoaringBitmap>,
+    plain: bool,
 }
 
 impl View {
@@ -32,11 +33,17 @@ impl View {
 
     /// A version, all of it.
     pub(crate) fn new(version: Arc<Version>, indexes: Arc<IndexSet>) -> Self {
-        Self { version, indexes, hidden: HashMap::new() }
+        Self { version, indexes, hidden: HashMap::new(), plain: true }
+    }
+
+    /// Whether it is a collection as it stands, with nothing hidden and nothing of a transaction's own.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// The same with the rows of `tail` behind its own, and without those at `hidden`, which all lie in its version.
     pub(crate) fn with(mut self, tail: Arc<Tail>, hidden: impl Iterator<Item = Address>) -> Self {
+        self.plain = false;
         let version = &self.version;
         let segments = (0_u32..).zip(&version.segments).map(|(at, sealed)| (Arc::as_ptr(sealed).cast::<()>(), at));
         let first_tail = version.segments.len() as u32;

@@ -3,6 +3,7 @@
 //! Takes a request that the front or the short way let in; gives its answer. Each file below is a family of operations.
 
 pub(crate) mod action;
+pub(crate) mod aggregate;
 pub(crate) mod bulk;
 mod bulk_body;
 pub(crate) mod by_id;
@@ -335,6 +336,7 @@ pub(crate) async fn run(call: &Call, body: &[u8]) -> Result<Response> {
         Operation::FindOneAndDelete => modify::delete(call, body).await,
         Operation::Distinct => distinct::distinct(call, body).await,
         Operation::BulkWrite => bulk::write(call, body).await,
+        Operation::Aggregate => aggregate::aggregate(call, body).await,
         Operation::Explain => explain::explain(call, body).await,
         Operation::Compact => compact::compact(call, body).await,
         Operation::CreateIndex => indexes::create(call, body).await,

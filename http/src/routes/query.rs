@@ -64,10 +64,10 @@ pub(crate) async fn answer_find(call: &Call, collection: Collection, request: Fi
         if cursor.is_cheap() {
             return stream::in_place(&call.app, cursor, call.shape());
         }
-        return stream::streamed(&call.app, call.shape(), namespace(), move || Ok(cursor)).await;
+        return stream::streamed(&call.app, call.shape(), namespace(), move |_| Ok(cursor)).await;
     }
     let namespace = namespace();
-    stream::streamed(&call.app, call.shape(), namespace, move || Ok(collection.find(request)?)).await
+    stream::streamed(&call.app, call.shape(), namespace, move |_| Ok(collection.find(request)?)).await
 }
 
 /// count.
