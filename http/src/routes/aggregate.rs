@@ -47,7 +47,8 @@ pub(crate) fn request(call: &Call, fields: &Fields<'_>) -> Result<AggregateReque
 /// # Errors
 /// 403.
 pub(crate) fn check_access(call: &Call, db: &str, request: &AggregateRequest) -> Result<()> {
-    request.namespaces(db).into_iter().try_for_each(|(db, _, writes)| {
-        call.check_role(db, if writes { Role::ReadWrite } else { Role::Read })
-    })
+    request
+        .namespaces(db)
+        .into_iter()
+        .try_for_each(|(db, _, writes)| call.check_role(db, if writes { Role::ReadWrite } else { Role::Read }))
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::indexing_slicing, reason = "tests panic so that the line is known")]
 
 mod access;
+mod aggregate;
 mod api_examples;
 mod bulk;
 mod changes;

@@ -110,7 +110,12 @@ impl GroupId {
             Self::Object(parts) => {
                 let mut fields = Vec::with_capacity(parts.len());
                 for (name, expression) in parts {
-                    fields.push((Cow::Borrowed(&**name), expression.evaluate(scope)?));
+                    let value = match expression.evaluate(scope)? {
+                        // Where there is but one, it is grouped by like a value that stands alone.
+                        Datum::Missing if parts.len() == 1 => Datum::Null,
+                        value => value,
+                    };
+                    fields.push((Cow::Borrowed(&**name), value));
                 }
                 Datum::object(fields, scope)
             }

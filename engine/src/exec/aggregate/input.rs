@@ -25,7 +25,9 @@ pub(super) enum Input {
 impl Input {
     pub(super) fn new(host: &EngineHost, plan: &Plan, place: &Place<'_>) -> Result<Self> {
         let collection = place.collection.filter(|_| plan.reads);
-        let Some(view) = collection.and_then(|collection| host.view(None, collection)) else { return Ok(Self::Nothing) };
+        let Some(view) = collection.and_then(|collection| host.view(None, collection)) else {
+            return Ok(Self::Nothing);
+        };
         let core = host.core();
         if let Some(id) = plan.filter.id_point().filter(|_| view.is_plain()) {
             let found = host.point(view, id, &plan.filter)?;

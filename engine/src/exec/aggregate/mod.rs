@@ -56,7 +56,10 @@ impl AggregateRequest {
     /// and whether it writes there.
     #[must_use]
     pub fn namespaces<'a>(&'a self, db: &'a str) -> Vec<(&'a str, &'a str, bool)> {
-        names::of(self.pipeline.stages()).into_iter().map(|name| (name.db.unwrap_or(db), name.collection, name.writes)).collect()
+        names::of(self.pipeline.stages())
+            .into_iter()
+            .map(|name| (name.db.unwrap_or(db), name.collection, name.writes))
+            .collect()
     }
 }
 
@@ -80,6 +83,9 @@ pub(crate) trait Writer: fmt::Debug + Send {
     /// As [`Writer::write`].
     fn end(&mut self) -> Result<()>;
 }
+
+/// Makes who writes for a stage that does.
+pub(crate) type MakeWriter<'w> = &'w dyn Fn(&Arc<Write>) -> Result<Box<dyn Writer>>;
 
 /// Where an aggregation runs.
 #[derive(Debug)]
@@ -108,7 +114,7 @@ impl Aggregation {
         seen: Seen,
         place: &Place<'_>,
         request: AggregateRequest,
-        writer: &dyn Fn(&Arc<Write>) -> Result<Box<dyn Writer>>,
+        writer: MakeWriter<'_>,
     ) -> Result<Self> {
         let AggregateRequest { pipeline, allow_disk_use, deadline, is_wanted } = request;
         let plan = Plan::new(pipeline);
