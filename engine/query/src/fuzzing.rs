@@ -3,8 +3,10 @@
 //! Takes any bytes; panics where a promise is broken.
 
 use crate::expr::{Budget, Expression};
-use crate::{ApplyContext, Distinct, Filter, ParseContext, Projection, Sort, Update};
+use crate::pipeline::{Fault, Flow, Host, Run, Stage, Write};
+use crate::{ApplyContext, Distinct, Filter, ParseContext, Pipeline, Projection, Sort, Update};
 use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef, compare, parse, validate};
+use std::cell::Cell;
 
 /// What one evaluation may spend here: little, so that a fuzzer gets on.
 const BUDGET: Budget<'static> = Budget { bytes: 16 << 20, steps: 1 << 16, go_on: None };
@@ -23,6 +25,7 @@ pub fn fuzz_query_parse(text: &[u8]) {
         ("key", Distinct::parse(value, &ParseContext::new("key")).err()),
         ("update", Update::parse(value, None, &ParseContext::new("update")).err()),
         ("expression", Expression::parse(value, &ParseContext::new("expression")).err()),
+        ("pipeline", Pipeline::parse(value, &ParseContext::new("pipeline")).err()),
         ("replacement", Update::parse_replacement(value, &ParseContext::new("replacement")).err()),
     ];
     for (field, error) in errors {
@@ -118,4 +121,101 @@ fn negated(query: JsonbRef<'_>) -> JsonbBuf {
     let ended = out.end_array().and_then(|()| out.end_object());
     debug_assert!(ended.is_ok(), "one name cannot stand twice");
     JsonbBuf::from_valid(out.take())
+}
+
+/// A text of two lines or more: a pipeline, then documents, of which every collection has all. What comes out is valid,
+/// whatever the pipeline is, and it ends.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn fuzz_pipeline(text: &[u8]) {
+    let mut lines = text.split(|b| *b == b'\n');
+    let Some(pipeline) = lines.next().and_then(|line| parse(line).ok()) else { return };
+    let Ok(pipeline) = Pipeline::parse(pipeline.view(), &ParseContext::new("pipeline")) else { return };
+    let documents: Vec<JsonbBuf> = lines.filter_map(|line| parse(line).ok()).collect();
+    let documents = documents.into_iter().filter(|d| d.view().as_object().is_some()).collect();
+    let host = Documents { documents, steps: Cell::new(0) };
+    let mut bytes = 0;
+    let mut sink = |document: JsonbRef<'_>| {
+        assert!(validate(document.as_bytes()).is_ok(), "{document:?}");
+        bytes += document.as_bytes().len();
+        Ok(if bytes > FUZZED_BYTES_MAX { Flow::Break(()) } else { Flow::Continue(()) })
+    };
+    let mut run = Run::new(pipeline.stages());
+    if pipeline.stages().first().is_none_or(Stage::reads_input) {
+        for document in &host.documents {
+            match run.push(document.view(), &host, &mut sink) {
+                Ok(flow) if flow.is_continue() => {}
+                Ok(_) => break,
+                Err(_) => return,
+            }
+        }
+    }
+    let _failed_on_a_document = run.finish(&host, &mut sink);
+}
+
+/// What one pipeline may give here.
+const FUZZED_BYTES_MAX: usize = 16 << 20;
+
+/// Documents read, questions asked: beyond it the host wants no more.
+const FUZZED_STEPS_MAX: u64 = 1 << 14;
+
+/// A host whose collections all have the same documents.
+struct Documents {
+    documents: Vec<JsonbBuf>,
+    steps: Cell<u64>,
+}
+
+impl Documents {
+    fn step(&self) -> bool {
+        self.steps.set(self.steps.get() + 1);
+        self.steps.get() < FUZZED_STEPS_MAX
+    }
+}
+
+impl Host for Documents {
+    fn go_on(&self) -> bool {
+        self.step()
+    }
+
+    fn budget(&self) -> Budget<'_> {
+        BUDGET
+    }
+
+    fn stage_bytes(&self) -> usize {
+        1 << 20
+    }
+
+    fn find(
+        &self,
+        _: Option<&str>,
+        _: &str,
+        filter: &Filter,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        for document in &self.documents {
+            if !self.step() {
+                return Err(crate::QueryError::new("MaxTimeMSExpired", 50, "the fuzzer wants to get on").into());
+            }
+            if filter.matches_within(document.view(), BUDGET)? && each(document.view())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, to: &Write, document: JsonbRef<'_>) -> Result<(), Fault> {
+        let Write::Merge(merge) = to else { return Ok(()) };
+        let Some(target) = merge.target(document)? else { return Ok(()) };
+        for old in &self.documents {
+            if target.matches(old.view())? {
+                merge.merged(Some(old.view()), document, BUDGET)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_end(&self, _: &Write) -> Result<(), Fault> {
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
-use quarrydb_query::fuzzing::{fuzz_query_eval, fuzz_query_parse};
+use quarrydb_query::fuzzing::{fuzz_pipeline, fuzz_query_eval, fuzz_query_parse};
 
 const WORDS: &[&str] = &[
     "$and",
@@ -118,5 +118,89 @@ fn no_query_made_of_fragments_breaks_a_promise() {
         fuzz_query_parse(query.as_bytes());
         let documents: Vec<String> = (0..3).map(|_| random.object(4, plain)).collect();
         fuzz_query_eval(format!("{query}\n{}", documents.join("\n")).as_bytes());
+    }
+}
+
+/// Stages that mean something more often than what is made of single words.
+const STAGES: &[&str] = &[
+    r#"{"$match": V}"#,
+    r#"{"$set": {"a": V}}"#,
+    r#"{"$project": {"a": 1, "b": V}}"#,
+    r#"{"$unset": ["a", "b"]}"#,
+    r#"{"$replaceWith": {"a": "$b", "c": V}}"#,
+    r#"{"$limit": 2}"#,
+    r#"{"$skip": 1}"#,
+    r#"{"$count": "a"}"#,
+    r#"{"$sort": {"a": 1, "b": -1}}"#,
+    r#"{"$sort": {"a.b": 1}}"#,
+    r#"{"$sample": {"size": 2}}"#,
+    r#"{"$unwind": "$a"}"#,
+    r#"{"$unwind": {"path": "$a.b", "includeArrayIndex": "a.0", "preserveNullAndEmptyArrays": true}}"#,
+    r#"{"$redact": {"$cond": ["$a", "$$DESCEND", "$$PRUNE"]}}"#,
+    r#"{"$redact": V}"#,
+    r#"{"$sortByCount": "$a"}"#,
+    r#"{"$bucket": {"groupBy": "$a", "boundaries": [0, 1, 2], "default": "x"}}"#,
+    r#"{"$bucket": {"groupBy": "$a", "boundaries": V, "default": V}}"#,
+    r#"{"$group": {"_id": "$a", "b": {"$push": "$$ROOT"}}}"#,
+    r#"{"$facet": {"a": P, "b": P}}"#,
+    r#"{"$lookup": {"from": "c", "localField": "a", "foreignField": "b", "as": "a.b"}}"#,
+    r#"{"$lookup": {"from": "c", "let": {"a": "$a", "b": V}, "pipeline": P, "as": "a"}}"#,
+    r#"{"$lookup": {"from": "c", "localField": "a", "foreignField": "b", "let": {"a": "$b"}, "pipeline": P, "as": "b"}}"#,
+    r#"{"$graphLookup": {"from": "c", "startWith": "$a", "connectFromField": "b", "connectToField": "a", "as": "g", "depthField": "a"}}"#,
+    r#"{"$graphLookup": {"from": "c", "startWith": V, "connectFromField": "a.b", "connectToField": "_id", "as": "g", "maxDepth": 3}}"#,
+    r#"{"$unionWith": {"coll": "c", "pipeline": P}}"#,
+    r#"{"$unionWith": {"pipeline": [{"$documents": [{"a": 1}, {"b": [1, 2]}]}]}}"#,
+    r#"{"$documents": V}"#,
+    r#"{"$out": "c"}"#,
+    r#"{"$merge": {"into": "c", "on": "a"}}"#,
+    r#"{"$merge": {"into": "c", "whenMatched": [{"$set": {"a": "$$new.b"}}]}}"#,
+    r#"{"$collStats": {}}"#,
+];
+
+/// Expressions for the places where values stand.
+const VALUES: &[&str] = &[
+    r#""$a""#,
+    r#""$b.a""#,
+    r#""$$a""#,
+    r#""$$ROOT""#,
+    r#"{"a": {"$gt": 0}}"#,
+    r#"{"$expr": {"$eq": ["$a", "$$a"]}}"#,
+    r#"{"$add": ["$a", 1]}"#,
+    r#"[0, 1]"#,
+    r#"[{"a": 1}, {"b": "$b"}]"#,
+];
+
+impl Random {
+    fn pipeline(&mut self, depth: usize) -> String {
+        let stages: Vec<String> = (0..1 + self.below(4)).map(|_| self.stage(depth)).collect();
+        format!("[{}]", stages.join(","))
+    }
+
+    fn stage(&mut self, depth: usize) -> String {
+        let mut stage = STAGES[self.below(STAGES.len())].to_owned();
+        while let Some(at) = stage.find(" V") {
+            let value = match self.below(3) {
+                0 => self.value(2, WORDS),
+                _ => VALUES[self.below(VALUES.len())].to_owned(),
+            };
+            stage.replace_range(at..at + 2, &value);
+        }
+        while let Some(at) = stage.find(" P") {
+            let inner = if depth == 0 { "[]".to_owned() } else { self.pipeline(depth - 1) };
+            stage.replace_range(at..at + 2, &inner);
+        }
+        stage
+    }
+}
+
+#[test]
+fn no_pipeline_made_of_fragments_breaks_a_promise() {
+    let plain = &["a", "b", "0", "_id", "c"];
+    for seed in 0..6_000 {
+        let mut random = Random(seed);
+        let pipeline = random.pipeline(2);
+        fuzz_query_parse(pipeline.as_bytes());
+        let documents: Vec<String> = (0..12).map(|_| random.object(3, plain)).collect();
+        fuzz_pipeline(format!("{pipeline}\n{}", documents.join("\n")).as_bytes());
     }
 }

@@ -1,6 +1,6 @@
 //! `$facet`: several pipelines over the same documents, each an array of one document.
 
-use super::host::Fault;
+use super::host::{Fault, Host};
 use super::operator::{Flow, Next, Operator};
 use super::run::Run;
 use super::sub::SubPipeline;
@@ -9,7 +9,7 @@ use super::written::{Pile, check_size, too_large};
 use crate::limits::NESTING_MAX;
 use crate::transform::check_nesting;
 use crate::{ParseContext, QueryError, scratch};
-use quarrydb_jsonb::{JsonbRef, Kind};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind};
 use std::sync::Arc;
 
 /// A parsed `$facet`.
@@ -30,7 +30,9 @@ impl Facet {
             return Err(QueryError::location(40169, message).at(&context.place));
         };
         let mut branches = Vec::with_capacity(object.len());
+        let mut within = context.within;
         for entry in object {
+            let context = ParseContext { within, ..*context };
             let (name, place) = (entry.name(), context.place.name(entry.name()));
             check_name(name).map_err(|e| e.at(&place))?;
             let Some(stages) = entry.value.as_array() else {
@@ -46,7 +48,10 @@ impl Facet {
                 );
                 return Err(QueryError::location(40171, message).at(&place.index(i)));
             }
-            branches.push((name.into(), SubPipeline::parse(entry.value, &context.at(place), Inside::Facet, &[])?));
+            let branch = SubPipeline::parse(entry.value, &context.at(place), Inside::Facet, &[])?;
+            branches.push((name.into(), branch));
+            // All branches hold what they hold at the same time, so that their stages count together.
+            within.stages += stages.len();
         }
         Ok(Self { branches })
     }
@@ -92,32 +97,31 @@ impl Faceting {
 
 const WHAT: &str = "the document that $facet makes";
 
-impl Operator for Faceting {
-    fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
-        let mut done = true;
-        for branch in &mut self.branches {
-            if !branch.done {
-                let Branch { run, found, .. } = branch;
-                let flow = run.push(document, next.host(), &mut |made| {
-                    found.push_for_one(made, WHAT)?;
-                    Ok(Flow::Continue(()))
-                })?;
-                branch.done = flow.is_break();
+impl Faceting {
+    /// Lets branch `at` take what `run` gives it, within what all of them may hold.
+    fn branch(
+        &mut self,
+        at: usize,
+        host: &dyn Host,
+        run: impl FnOnce(&mut Run, &mut Sink<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        let most = host.stage_bytes();
+        let (bytes, Some(branch)) = (&mut self.bytes, self.branches.get_mut(at)) else { return Ok(()) };
+        let Branch { run: stages, found, done } = branch;
+        let flow = run(stages, &mut |made| {
+            *bytes += made.as_bytes().len();
+            if *bytes > most {
+                return Err(super::sorter::memory_exceeded("$facet", most).into());
             }
-            done &= branch.done;
-        }
-        self.check(next)?;
-        Ok(if done { Flow::Break(()) } else { Flow::Continue(()) })
+            found.push_for_one(made, WHAT)?;
+            Ok(Flow::Continue(()))
+        })?;
+        *done = flow.is_break();
+        Ok(())
     }
 
-    fn finish(&mut self, next: &mut Next<'_>) -> Result<(), Fault> {
-        for Branch { run, found, .. } in &mut self.branches {
-            run.finish(next.host(), &mut |made| {
-                found.push_for_one(made, WHAT)?;
-                Ok(Flow::Continue(()))
-            })?;
-        }
-        self.check(next)?;
+    #[inline(never)]
+    fn made(&self) -> Result<JsonbBuf, QueryError> {
         let made = scratch::build(self.bytes, |out| {
             out.begin_object();
             for ((name, _), branch) in self.facet.branches.iter().zip(&self.branches) {
@@ -128,16 +132,30 @@ impl Operator for Faceting {
         })?;
         check_size(made.view(), WHAT)?;
         check_nesting(made.view(), NESTING_MAX)?;
-        next.push(made.view()).map(drop)
+        Ok(made)
     }
 }
 
-impl Faceting {
-    fn check(&mut self, next: &Next<'_>) -> Result<(), Fault> {
-        self.bytes = self.branches.iter().map(|branch| branch.found.bytes()).sum();
-        if self.bytes > next.host().stage_bytes() {
-            return Err(super::sorter::memory_exceeded("$facet", next.host().stage_bytes()).into());
+type Sink<'s> = dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault> + 's;
+
+impl Operator for Faceting {
+    fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
+        let (host, mut done) = (next.host(), true);
+        for at in 0..self.branches.len() {
+            if self.branches.get(at).is_some_and(|branch| !branch.done) {
+                self.branch(at, host, |run, sink| run.push(document, host, sink))?;
+            }
+            done &= self.branches.get(at).is_none_or(|branch| branch.done);
         }
-        Ok(())
+        Ok(if done { Flow::Break(()) } else { Flow::Continue(()) })
+    }
+
+    fn finish(&mut self, next: &mut Next<'_>) -> Result<(), Fault> {
+        let host = next.host();
+        for at in 0..self.branches.len() {
+            self.branch(at, host, |run, sink| run.finish(host, sink).map(Flow::Continue))?;
+        }
+        let made = self.made()?;
+        next.push(made.view()).map(drop)
     }
 }

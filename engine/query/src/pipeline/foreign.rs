@@ -20,6 +20,7 @@ pub(super) struct Foreign {
     asked: u32,
     table: Option<Table>,
     too_large: bool,
+    pace: Pace,
 }
 
 /// All documents, and which have which value.
@@ -44,6 +45,7 @@ impl Foreign {
         each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
     ) -> Result<(), Fault> {
         self.asked = self.asked.saturating_add(1);
+        self.pace.step(host)?;
         if self.table.is_none() && !self.too_large && self.asked > ASKED_FIRST {
             self.table = match host.finds_by(None, collection, path) {
                 true => None,
@@ -52,7 +54,7 @@ impl Foreign {
             self.too_large = self.table.is_none();
         }
         if let Some(table) = &self.table {
-            return table.each(values, filter, host, each);
+            return table.each(values, filter, (host, &mut self.pace), each);
         }
         let mut asked = Filter::one_of(path, values);
         if let Some(filter) = filter {
@@ -106,7 +108,7 @@ impl Table {
         &self,
         values: JsonbRef<'_>,
         filter: Option<&Filter>,
-        host: &dyn Host,
+        (host, pace): (&dyn Host, &mut Pace),
         each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
     ) -> Result<(), Fault> {
         let (mut rows, mut key) = (Vec::<u32>::new(), Vec::new());
@@ -117,7 +119,6 @@ impl Table {
         }
         rows.sort_unstable();
         rows.dedup();
-        let mut pace = Pace::default();
         for row in rows {
             pace.step(host)?;
             let Some(document) = self.documents.get(row as usize) else { continue };

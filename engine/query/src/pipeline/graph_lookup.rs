@@ -188,16 +188,21 @@ impl Search {
 
 impl Operator for LookingAround {
     fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
-        let graph = Arc::clone(&self.graph);
-        let host = next.host();
-        let found = self.search(&graph, document, host)?;
-        let made = written::with(document, &graph.as_path, found.as_bytes().len(), &mut |out| out.copy(found.view()))?;
-        check_nesting(made.view(), NESTING_MAX)?;
+        let made = self.joined(document, next.host())?;
         next.push(made.view())
     }
 }
 
 impl LookingAround {
+    #[inline(never)]
+    fn joined(&mut self, document: JsonbRef<'_>, host: &dyn Host) -> Result<JsonbBuf, Fault> {
+        let graph = Arc::clone(&self.graph);
+        let found = self.search(&graph, document, host)?;
+        let made = written::with(document, &graph.as_path, found.as_bytes().len(), &mut |out| out.copy(found.view()))?;
+        check_nesting(made.view(), NESTING_MAX)?;
+        Ok(made)
+    }
+
     fn search(&mut self, graph: &GraphLookup, document: JsonbRef<'_>, host: &dyn Host) -> Result<JsonbBuf, Fault> {
         let mut search = Search::default();
         start(graph, document, host, &mut search)?;

@@ -1,14 +1,16 @@
 //! `$lookup`: with each document those of another collection that belong to it, as an array.
 //!
 //! By equality of two fields, by a pipeline that sees variables of the document, or both. What is the same for many
-//! documents is asked once. Next: `foreign.rs` (equality), `sub.rs` (pipelines), `values.rs`.
+//! documents is asked once. An `$unwind` of the array right behind it is done here, so that the array is never made. Next:
+//! `foreign.rs` (equality), `sub.rs` (pipelines), `values.rs`.
 
 use super::foreign::Foreign;
-use super::host::Fault;
+use super::host::{Fault, Host};
 use super::operator::{Flow, Next, Operator};
 use super::run::Run;
 use super::stage::Stage;
 use super::sub::{self, Bound, SubPipeline};
+use super::unwind::Unwind;
 use super::within::Inside;
 use super::written::{self, Pile};
 use super::{options::Options, values};
@@ -125,6 +127,8 @@ pub(super) fn check_collection(name: &str) -> Result<(), QueryError> {
 
 pub(super) struct LookingUp {
     lookup: Arc<Lookup>,
+    /// The stage behind it, where that takes the array apart.
+    unwind: Option<Arc<Unwind>>,
     foreign: Foreign,
     /// What was found for which values, where it is sure to be found again.
     known: HashMap<Box<[u8]>, JsonbBuf>,
@@ -134,67 +138,161 @@ pub(super) struct LookingUp {
 /// What a known result takes beside its bytes.
 const KNOWN_BYTES: usize = 96;
 
+/// Bytes of one result that is remembered where it is not made anyway.
+const REMEMBERED_BYTES_MAX: usize = 1 << 20;
+
+const WHAT: &str = "the array that $lookup makes";
+
+type Sink<'s> = dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault> + 's;
+
 impl LookingUp {
-    pub(super) fn new(lookup: &Arc<Lookup>) -> Self {
-        Self { lookup: Arc::clone(lookup), foreign: Foreign::default(), known: HashMap::new(), known_bytes: 0 }
+    pub(super) fn new(lookup: &Arc<Lookup>, unwind: Option<&Arc<Unwind>>) -> Self {
+        Self {
+            lookup: Arc::clone(lookup),
+            unwind: unwind.map(Arc::clone),
+            foreign: Foreign::default(),
+            known: HashMap::new(),
+            known_bytes: 0,
+        }
     }
+}
+
+/// What a document is joined by.
+struct Wanted {
+    local: Option<JsonbBuf>,
+    bound: Vec<Bound>,
+    /// By what the result is remembered; none where it may be another the next time.
+    key: Option<Box<[u8]>>,
 }
 
 impl Operator for LookingUp {
     fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
-        let lookup = Arc::clone(&self.lookup);
-        let host = next.host();
-        let local = lookup.fields.as_ref().map(|(local, _)| local_values(document, local)).transpose()?;
-        let bound = evaluated(&lookup.variables, document, host.budget())?;
-        let repeatable = lookup.pipeline.as_ref().is_none_or(SubPipeline::is_repeatable);
-        let key = if repeatable { key(local.as_ref(), &bound) } else { Box::default() };
-        let found = match self.known.get(&key).filter(|_| repeatable) {
-            Some(known) => append(&lookup, document, known.view())?,
-            None => {
-                let found = self.find(&lookup, local.as_ref(), &bound, next)?;
-                let made = append(&lookup, document, found.view())?;
-                let bytes = key.len() + found.as_bytes().len() + KNOWN_BYTES;
-                if repeatable && self.known_bytes + self.foreign.bytes() + bytes <= host.stage_bytes() {
-                    self.known_bytes += bytes;
-                    self.known.insert(key, found);
-                }
-                made
-            }
-        };
-        next.push(found.view())
+        if self.unwind.is_some() {
+            return self.each(document, next);
+        }
+        let made = self.joined(document, next.host())?;
+        next.push(made.view())
+    }
+}
+
+/// The documents that a joined and unwound one becomes.
+struct Each<'e> {
+    lookup: &'e Lookup,
+    unwind: &'e Unwind,
+    document: JsonbRef<'e>,
+    position: usize,
+}
+
+impl Each<'_> {
+    fn push(&mut self, found: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
+        let made = append(self.lookup, self.document, found)?;
+        let made = self.unwind.with_index(made, Some(self.position))?;
+        self.position += 1;
+        next.push(made.view())
+    }
+
+    /// Of none there is one without the field, where that is wanted.
+    fn finish(&self, next: &mut Next<'_>) -> Result<Flow, Fault> {
+        if self.position > 0 || !self.unwind.preserve {
+            return Ok(Flow::Continue(()));
+        }
+        let made = append(self.lookup, self.document, quarrydb_jsonb::NULL)?;
+        let made = written::without(made.view(), &self.lookup.as_path)?;
+        next.push(self.unwind.with_index(made, None)?.view())
     }
 }
 
 impl LookingUp {
-    /// What belongs to a document, as an array.
-    fn find(
-        &mut self,
-        lookup: &Lookup,
-        local: Option<&JsonbBuf>,
-        bound: &[Bound],
-        next: &Next<'_>,
-    ) -> Result<JsonbBuf, Fault> {
-        const WHAT: &str = "the array that $lookup makes";
-        let host = next.host();
+    fn wanted(&self, document: JsonbRef<'_>, host: &dyn Host) -> Result<Wanted, QueryError> {
+        let lookup = &*self.lookup;
+        let local = lookup.fields.as_ref().map(|(local, _)| local_values(document, local)).transpose()?;
+        let bound = evaluated(&lookup.variables, document, host.budget())?;
+        let repeatable = lookup.pipeline.as_ref().is_none_or(SubPipeline::is_repeatable);
+        let key = repeatable.then(|| key(local.as_ref(), &bound));
+        Ok(Wanted { local, bound, key })
+    }
+
+    /// The document with its array. Apart from `push`, whose frame stands on the stack for each stage behind.
+    #[inline(never)]
+    fn joined(&mut self, document: JsonbRef<'_>, host: &dyn Host) -> Result<JsonbBuf, Fault> {
+        let lookup = Arc::clone(&self.lookup);
+        let wanted = self.wanted(document, host)?;
+        if let Some(known) = wanted.key.as_ref().and_then(|key| self.known.get(key)) {
+            return Ok(append(&lookup, document, known.view())?);
+        }
         let mut pile = Pile::default();
-        let mut sink = |found: JsonbRef<'_>| {
+        self.find(&lookup, &wanted, host, &mut |found| {
             pile.push_for_one(found, WHAT)?;
             Ok(Flow::Continue(()))
+        })?;
+        let found = pile.to_array(WHAT)?;
+        let made = append(&lookup, document, found.view())?;
+        if let Some(key) = wanted.key {
+            self.remember(key, found, host);
+        }
+        Ok(made)
+    }
+
+    /// Hands on a document for each that belongs to it.
+    #[inline(never)]
+    fn each(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
+        let (lookup, Some(unwind)) = (Arc::clone(&self.lookup), self.unwind.clone()) else {
+            return Ok(Flow::Continue(()));
         };
-        let pipeline = lookup.pipeline.as_ref().map(|sub| sub.bound(bound)).transpose()?;
+        let host = next.host();
+        let wanted = self.wanted(document, host)?;
+        let mut each = Each { lookup: &lookup, unwind: &unwind, document, position: 0 };
+        if let Some(known) = wanted.key.as_ref().and_then(|key| self.known.get(key)) {
+            for found in known.view().as_array().into_iter().flatten() {
+                if each.push(found, next)?.is_break() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+            return each.finish(next);
+        }
+        let (mut pile, mut flow) = (wanted.key.is_some().then(Pile::default), Flow::Continue(()));
+        self.find(&lookup, &wanted, host, &mut |found| {
+            if flow.is_continue() {
+                pile = pile.take().filter(|pile| pile.bytes() <= REMEMBERED_BYTES_MAX);
+                if let Some(pile) = &mut pile {
+                    pile.push(found);
+                }
+                flow = each.push(found, next)?;
+            }
+            Ok(flow)
+        })?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        if let (Some(pile), Some(key)) = (pile, wanted.key) {
+            self.remember(key, pile.to_array(WHAT)?, host);
+        }
+        each.finish(next)
+    }
+
+    /// Hands on what belongs to a document.
+    fn find(&mut self, lookup: &Lookup, wanted: &Wanted, host: &dyn Host, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let pipeline = lookup.pipeline.as_ref().map(|sub| sub.bound(&wanted.bound)).transpose()?;
         let stages = pipeline.as_ref().map_or(&[][..], |pipeline| pipeline.stages());
-        match (&lookup.fields, local, &lookup.from) {
+        match (&lookup.fields, &wanted.local, &lookup.from) {
             (Some((_, foreign)), Some(values), Some(from)) if stages.first().is_none_or(Stage::reads_input) => {
                 let (filter, rest) = sub::beginning(stages);
                 let mut run = Run::new(rest);
-                self.foreign.each((from, foreign), values.view(), filter, host, &mut |found| {
-                    run.push(found, host, &mut sink)
-                })?;
-                run.finish(host, &mut sink)?;
+                self.foreign
+                    .each((from, foreign), values.view(), filter, host, &mut |found| run.push(found, host, sink))?;
+                run.finish(host, sink)
             }
-            _ => sub::run(stages, lookup.from.as_deref(), host, &mut sink)?,
+            _ => sub::run(stages, lookup.from.as_deref(), host, sink),
         }
-        Ok(pile.to_array(WHAT)?)
+    }
+
+    /// Remembers what was found, as long as memory allows.
+    fn remember(&mut self, key: Box<[u8]>, found: JsonbBuf, host: &dyn Host) {
+        let bytes = key.len() + found.as_bytes().len() + KNOWN_BYTES;
+        if self.known_bytes + self.foreign.bytes() + bytes <= host.stage_bytes() {
+            self.known_bytes += bytes;
+            self.known.insert(key, found);
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 //! The expression is asked of the document; where it says `$$DESCEND`, of each object in it, those in arrays too, with
 //! `$$CURRENT` as the object. Recursion is bounded by the document's nesting.
 
-use super::host::Fault;
+use super::host::{Fault, Host};
 use super::operator::{Flow, Next, Operator};
 use super::written::too_large;
 use crate::expr::{Expression, Scope};
 use crate::{QueryError, scratch};
-use quarrydb_jsonb::{Builder, JsonbRef};
+use quarrydb_jsonb::{Builder, JsonbBuf, JsonbRef};
 use std::sync::Arc;
 
 pub(super) struct Redacting(pub Arc<Expression>);
@@ -22,18 +22,28 @@ enum Says {
 
 impl Operator for Redacting {
     fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
-        let expression = &*self.0;
-        let mut scope = Scope::new(document, next.host().budget());
-        match said(expression, document, &mut scope)? {
-            Says::Prune => Ok(Flow::Continue(())),
-            Says::Keep => next.push(document),
-            Says::Descend => {
-                let made =
-                    scratch::build(document.as_bytes().len(), |out| descend(expression, document, &mut scope, out))?;
-                next.push(made.view())
-            }
+        match redacted(&self.0, document, next.host())? {
+            (Says::Prune, _) => Ok(Flow::Continue(())),
+            (_, None) => next.push(document),
+            (_, Some(made)) => next.push(made.view()),
         }
     }
+}
+
+/// What becomes of a document, and what is left of one that was looked into.
+#[inline(never)]
+fn redacted(
+    expression: &Expression,
+    document: JsonbRef<'_>,
+    host: &dyn Host,
+) -> Result<(Says, Option<JsonbBuf>), QueryError> {
+    let mut scope = Scope::new(document, host.budget());
+    let says = said(expression, document, &mut scope)?;
+    if says != Says::Descend {
+        return Ok((says, None));
+    }
+    let made = scratch::build(document.as_bytes().len(), |out| descend(expression, document, &mut scope, out))?;
+    Ok((says, Some(made)))
 }
 
 fn said<'a>(expression: &'a Expression, part: JsonbRef<'a>, scope: &mut Scope<'a>) -> Result<Says, QueryError> {

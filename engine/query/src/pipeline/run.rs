@@ -15,8 +15,7 @@ impl Run {
     /// The stages, with nothing taken yet.
     #[must_use]
     pub fn new(stages: &[Stage]) -> Self {
-        let each = stages.iter().enumerate();
-        Self { operators: each.map(|(i, s)| s.operator_before(stages.get(i + 1..).unwrap_or_default())).collect() }
+        Self { operators: Stage::operators(stages) }
     }
 
     /// Takes a document. A break says that no further one is wanted.

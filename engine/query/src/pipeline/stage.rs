@@ -138,9 +138,9 @@ impl Stage {
             Self::Unwind(unwind) => Box::new(Unwinding(Arc::clone(unwind))),
             Self::Redact(expression) => Box::new(Redacting(Arc::clone(expression))),
             Self::Facet(facet) => Box::new(Faceting::new(facet)),
-            Self::Lookup(lookup) => Box::new(LookingUp::new(lookup)),
+            Self::Lookup(lookup) => Box::new(LookingUp::new(lookup, None)),
             Self::GraphLookup(graph) => Box::new(LookingAround::new(graph)),
-            Self::UnionWith(union) => Box::new(Joining(Arc::clone(union))),
+            Self::UnionWith(union) => Box::new(Joining::new(union)),
             Self::Documents(expression) => Box::new(Bringing(Arc::clone(expression))),
             Self::CollStats(stats) => Box::new(CollectionStats(Arc::clone(stats))),
             Self::IndexStats(stats) => Box::new(IndexesStats(Arc::clone(stats))),
@@ -148,13 +148,26 @@ impl Stage {
         }
     }
 
-    /// The same where it is known which stages follow: a sort keeps no more than they want.
+    /// Stages that follow each other, ready to run. A sort keeps no more than a limit behind it wants, and the array of a
+    /// `$lookup` is taken apart as it is found.
     #[must_use]
-    pub fn operator_before(&self, rest: &[Self]) -> Box<dyn Operator> {
-        match self {
-            Self::Sort(sort) => Box::new(Sorting::new(sort, sort::wanted(rest))),
-            other => other.operator(),
+    pub fn operators(mut stages: &[Self]) -> Vec<Box<dyn Operator>> {
+        /// A document that is found goes through the stages behind while its join is on the stack: with many it is deep.
+        const FUSED_STAGES_MAX: usize = 24;
+        let few = stages.len() <= FUSED_STAGES_MAX;
+        let mut operators: Vec<Box<dyn Operator>> = Vec::with_capacity(stages.len());
+        while let Some((first, mut rest)) = stages.split_first() {
+            operators.push(match (first, rest) {
+                (Self::Sort(sort), _) => Box::new(Sorting::new(sort, sort::wanted(rest))),
+                (Self::Lookup(lookup), [Self::Unwind(unwind), after @ ..]) if few && lookup.as_path == unwind.path => {
+                    rest = after;
+                    Box::new(LookingUp::new(lookup, Some(unwind)))
+                }
+                _ => first.operator(),
+            });
+            stages = rest;
         }
+        operators
     }
 
     /// Whether it takes the documents of a collection; one that does not is the first of its pipeline and brings its own.

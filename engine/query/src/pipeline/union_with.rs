@@ -74,17 +74,32 @@ fn wrong_type(name: &str, wanted: &str, value: JsonbRef<'_>) -> QueryError {
 }
 
 /// Its own documents behind those that come in.
-pub(super) struct Joining(pub Arc<UnionWith>);
+pub(super) struct Joining {
+    union: Arc<UnionWith>,
+    /// No more are wanted.
+    done: bool,
+}
+
+impl Joining {
+    pub(super) fn new(union: &Arc<UnionWith>) -> Self {
+        Self { union: Arc::clone(union), done: false }
+    }
+}
 
 impl Operator for Joining {
     fn push(&mut self, document: JsonbRef<'_>, next: &mut Next<'_>) -> Result<Flow, Fault> {
-        next.push(document)
+        let flow = next.push(document)?;
+        self.done |= flow.is_break();
+        Ok(flow)
     }
 
     fn finish(&mut self, next: &mut Next<'_>) -> Result<(), Fault> {
-        let stages = self.0.pipeline.as_ref().map_or(&[][..], |sub| sub.pipeline().stages());
+        if self.done {
+            return Ok(());
+        }
+        let stages = self.union.pipeline.as_ref().map_or(&[][..], |sub| sub.pipeline().stages());
         let host = next.host();
-        sub::run(stages, self.0.collection.as_deref(), host, &mut |document| next.push(document))
+        sub::run(stages, self.union.collection.as_deref(), host, &mut |document| next.push(document))
     }
 }
 

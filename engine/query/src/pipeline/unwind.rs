@@ -91,7 +91,8 @@ impl Unwind {
         Ok(Self { path: written::path(path, &context.at(path_place))?, index, preserve })
     }
 
-    fn with_index(&self, document: JsonbBuf, position: Option<usize>) -> Result<JsonbBuf, QueryError> {
+    /// The document with the position of its element, where that is asked for.
+    pub(super) fn with_index(&self, document: JsonbBuf, position: Option<usize>) -> Result<JsonbBuf, QueryError> {
         let Some(index) = &self.index else { return Ok(document) };
         written::with(document.view(), index, 16, &mut |out| match position {
             Some(position) => out.int64(position as i64),

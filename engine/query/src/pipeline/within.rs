@@ -64,7 +64,7 @@ impl Within<'_> {
             return Ok(());
         }
         let message = format!(
-            "a pipeline has at most {PIPELINE_STAGES_MAX} stages with those of the pipelines around it, not {}",
+            "a pipeline has at most {PIPELINE_STAGES_MAX} stages with those around and beside it, not {}",
             self.stages
         );
         Err(QueryError::failed_to_parse(message))
