@@ -21,6 +21,7 @@ use crate::ids::RowId;
 use crate::indexes::bounds::{bounds, has_all, order};
 use crate::indexes::entries::Entries;
 use crate::indexes::file::SegmentIndex;
+use crate::indexes::keys::Facts;
 use crate::indexes::range::KeyRange;
 use crate::indexes::{Index, IndexSource};
 use crate::options::Deadline;
@@ -167,8 +168,19 @@ pub(super) fn find(scan: &Scan, sort: &Sort, keep: Option<u64>, budget: &Arc<Bud
 /// order, or does not have every row.
 fn walk(scan: &Scan, index: &Arc<Index>, sort: &Sort, budget: &Arc<Budget>) -> Result<Option<(u64, bool, IndexOrder)>> {
     let definition = &index.definition;
-    let mut way: Option<(bool, usize)> = None;
-    let (mut runs, mut entries, mut exact) = (Vec::new(), 0, true);
+    let Some(first) = sort.fields().first() else { return Ok(None) };
+    if !definition.fields.iter().any(|field| field.path == first.path) {
+        return Ok(None);
+    }
+    // Of entries that are in the order of a sort the ranges are the same everywhere.
+    let plain = Facts::default();
+    let (ranges, fixed, exact) = match bounds(definition, plain, scan.filter.ast()) {
+        Some(bounds) => (bounds.ranges, bounds.fixed, bounds.exact),
+        None if has_all(definition) => (vec![KeyRange::all()], 0, scan.filter.is_everything()),
+        None => return Ok(None),
+    };
+    let Some(backwards) = order(definition, plain, sort, fixed) else { return Ok(None) };
+    let (mut runs, mut entries) = (Vec::new(), 0);
     let mut sources: Vec<u32> = scan.parts.iter().filter(|part| part.rows > 0).map(|part| part.source).collect();
     sources.dedup();
     for source in sources {
@@ -177,25 +189,11 @@ fn walk(scan: &Scan, index: &Arc<Index>, sort: &Sort, budget: &Arc<Budget>) -> R
             None => Some(scan.tail(source).index(index)),
         };
         let Some(found) = found else { return Ok(None) };
-        let facts = found.facts()?;
-        let (ranges, fixed) = match bounds(definition, facts, scan.filter.ast()) {
-            Some(bounds) => {
-                exact &= bounds.exact;
-                (bounds.ranges, bounds.fixed)
-            }
-            None if has_all(definition) => {
-                exact &= scan.filter.is_everything();
-                (vec![KeyRange::all()], 0)
-            }
-            None => return Ok(None),
-        };
-        let Some(backwards) = order(definition, facts, sort, fixed) else { return Ok(None) };
-        if *way.get_or_insert((backwards, fixed)) != (backwards, fixed) {
+        if order(definition, found.facts()?, sort, fixed) != Some(backwards) {
             return Ok(None);
         }
         entries += add_runs(source, found, &ranges, backwards, &mut runs)?;
     }
-    let (backwards, fixed) = way.unwrap_or_default();
     // Fields of one value may stand in the sort and tell nothing.
     let is_fixed = |path: &str| definition.fields.iter().take(fixed).any(|field| field.path.as_str() == path);
     let wanted = sort.fields().iter().filter(|field| !is_fixed(field.path.as_str())).count();

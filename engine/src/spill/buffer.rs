@@ -11,6 +11,8 @@ use rayon::prelude::*;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// The least, however little memory there is.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Bytes of the first chunk: most sorts are small.
+const CHUNK_BYTES_FIRST: usize = 16 << 10;
 /// Slots that are sorted in place.
 const FEW: usize = 8192;
 
@@ -63,7 +65,7 @@ impl Buffer {
         let need = key + payload;
         let fits = self.chunks.get(self.filling).is_some_and(|chunk| chunk.capacity() - chunk.len() >= need);
         let next = self.chunks.get(self.filling + 1).is_some_and(|chunk| chunk.capacity() >= need);
-        let more = if fits || next { 0 } else { need.max(self.chunk_bytes) };
+        let more = if fits || next { 0 } else { need.max(self.next_chunk()) };
         // The slots double, and for a moment both are there.
         let slots = if self.slots.len() < self.slots.capacity() {
             self.slots.capacity()
@@ -73,13 +75,18 @@ impl Buffer {
         self.bytes + more + slots * size_of::<Slot>()
     }
 
+    /// Bytes of the chunk that would be made next: each is twice as large as the one before, up to a limit.
+    fn next_chunk(&self) -> usize {
+        self.chunk_bytes.min(CHUNK_BYTES_FIRST << self.chunks.len().min(8))
+    }
+
     pub(super) fn push(&mut self, key: &[u8], payload: &[u8]) {
         let need = key.len() + payload.len();
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= need;
         if !self.chunks.get(self.filling).is_some_and(fits) {
             self.filling = if self.chunks.is_empty() { 0 } else { self.filling + 1 };
             if !self.chunks.get(self.filling).is_some_and(fits) {
-                let chunk = Vec::with_capacity(need.max(self.chunk_bytes));
+                let chunk = Vec::with_capacity(need.max(self.next_chunk()));
                 self.bytes += chunk.capacity();
                 self.chunks.insert(self.filling, chunk);
             }

@@ -33,8 +33,10 @@ use crate::options::Deadline;
 
 /// The most bytes of one pair: a document and its keys fit well.
 pub(crate) const PAIR_BYTES_MAX: usize = 128 << 20;
-/// What is reserved at a time.
+/// What is reserved at a time, where there is much already.
 const STEP_BYTES: usize = 4 << 20;
+/// What is reserved at a time at first.
+const STEP_BYTES_FIRST: usize = 64 << 10;
 /// Pairs in memory that are handed on between two looks at the deadline.
 const PAIRS_BETWEEN_LOOKS: usize = 4096;
 
@@ -148,7 +150,8 @@ impl Sorter {
 
     fn grow(&mut self, wanted: usize) -> bool {
         // In steps, but not beyond what it may have, nor beyond what there is.
-        let stepped = wanted.next_multiple_of(STEP_BYTES).min(self.limits.memory_max).max(wanted);
+        let step = wanted.next_power_of_two().clamp(STEP_BYTES_FIRST, STEP_BYTES);
+        let stepped = wanted.next_multiple_of(step).min(self.limits.memory_max).max(wanted);
         let grown = match &mut self.reservation {
             Some(reservation) => reservation.grow_to(stepped),
             None => {

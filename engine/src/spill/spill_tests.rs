@@ -129,6 +129,19 @@ fn memory_is_what_was_given_and_given_back() {
 }
 
 #[test]
+fn a_small_sort_takes_little() {
+    let room = SpillRoom::new(Arc::new(MemoryStorage::new()));
+    let budget = Budget::new(16 * MIB);
+    let mut open = Vec::new();
+    for _ in 0..100 {
+        let mut sorter = Sorter::new(&room, &budget, limits(MIB));
+        pairs(1, 100, 40).iter().for_each(|(key, payload)| sorter.push(key, payload).unwrap());
+        open.push(sorter);
+    }
+    assert!(budget.held() <= 100 * (64 << 10), "{} bytes for a hundred", budget.held());
+}
+
+#[test]
 fn without_the_disk_more_than_the_memory_is_an_error_with_its_number() {
     let room = SpillRoom::new(Arc::new(MemoryStorage::new()));
     let limits = SortLimits { disk: false, ..limits(MIB) };
