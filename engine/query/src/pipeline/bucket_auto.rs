@@ -164,7 +164,7 @@ pub(super) struct Bucketing {
 
 impl Bucketing {
     pub(super) fn new(spec: &Arc<BucketAuto>) -> Self {
-        Self { spec: Arc::clone(spec), sorter: Sorter::new(None), documents: 0 }
+        Self { spec: Arc::clone(spec), sorter: Sorter::new("$bucketAuto", None), documents: 0 }
     }
 }
 

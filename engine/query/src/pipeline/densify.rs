@@ -30,7 +30,7 @@ pub(super) struct Densifying {
 
 impl Densifying {
     pub(super) fn new(spec: &Arc<Densify>) -> Self {
-        Self { spec: Arc::clone(spec), sorter: Sorter::new(None) }
+        Self { spec: Arc::clone(spec), sorter: Sorter::new("$densify", None) }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Sorting {
 
 impl Sorting {
     pub(super) fn new(sort: &Arc<Sort>, keep: Option<u64>) -> Self {
-        Self { sort: Arc::clone(sort), sorter: Sorter::new(keep), key: Vec::new() }
+        Self { sort: Arc::clone(sort), sorter: Sorter::new("$sort", keep), key: Vec::new() }
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Sampling(Sorter);
 
 impl Sampling {
     pub(super) fn new(size: u64) -> Self {
-        Self(Sorter::new(Some(size)))
+        Self(Sorter::new("$sample", Some(size)))
     }
 }
 

@@ -10,6 +10,8 @@ use std::collections::BinaryHeap;
 
 /// Documents on their way into order.
 pub(super) struct Sorter {
+    /// Whose they are, for what goes wrong.
+    stage: &'static str,
     /// How many are wanted; the first ones.
     keep: Option<u64>,
     /// The first so far, the last of them on top; where all are wanted they lie in `rows`.
@@ -66,8 +68,8 @@ impl Eq for Row {}
 
 impl Sorter {
     /// Nothing yet; of all that comes the first `keep` are wanted, or all.
-    pub(super) fn new(keep: Option<u64>) -> Self {
-        Self { keep, first: BinaryHeap::new(), rows: Vec::new(), arrived: 0, bytes: 0, spill: None }
+    pub(super) fn new(stage: &'static str, keep: Option<u64>) -> Self {
+        Self { stage, keep, first: BinaryHeap::new(), rows: Vec::new(), arrived: 0, bytes: 0, spill: None }
     }
 
     /// Takes a document.
@@ -98,7 +100,7 @@ impl Sorter {
     #[cold]
     fn spill(&mut self, host: &dyn Host) -> Result<(), Fault> {
         let Some(mut spill) = host.spill()? else {
-            return Err(memory_exceeded("$sort", host.stage_bytes()).into());
+            return Err(memory_exceeded(self.stage, host.stage_bytes()).into());
         };
         let mut rows = std::mem::take(&mut self.rows);
         rows.extend(std::mem::take(&mut self.first));

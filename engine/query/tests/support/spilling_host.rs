@@ -118,6 +118,7 @@ pub(crate) fn run(pipeline: &str, documents: &[JsonbBuf], host: &SpillingHost) -
 
 /// Runs a pipeline on documents and compares what comes out, types and order exact.
 #[track_caller]
+#[allow(dead_code, reason = "not all tests look at documents")]
 pub(crate) fn check(pipeline: &str, input: &[&str], expected: &[&str]) {
     let documents = |lines: &[&str]| lines.iter().map(|line| json(line)).collect::<Vec<_>>();
     let found = run(pipeline, &documents(input), &SpillingHost::default());

@@ -25,6 +25,9 @@ pub const STATE_BYTES_MAX: usize = 100 << 20;
 #[derive(Clone, Debug)]
 pub struct State(pub(super) Form);
 
+/// A million groups with a sum each take so many megabytes.
+const _: () = assert!(size_of::<State>() <= 40);
+
 #[derive(Clone, Debug)]
 pub(super) enum Form {
     Sum(Sum),
@@ -33,7 +36,7 @@ pub(super) enum Form {
     /// The least or the greatest, the first or the last.
     One(Option<JsonbBuf>),
     Values(Values),
-    Set(Set),
+    Set(Box<Set>),
     Deviation(Deviation),
     Objects(Box<Objects>),
     Ranked(Box<Ranked>),
@@ -259,12 +262,12 @@ impl State {
             Form::Count(_) | Form::Deviation(_) => 0,
             Form::One(kept) => kept.as_ref().map_or(0, |v| v.as_bytes().len()),
             Form::Values(values) => values.bytes(),
-            Form::Set(set) => set.bytes(),
+            Form::Set(set) => size_of::<Set>() + set.bytes(),
             Form::Objects(objects) => size_of::<Objects>() + objects.bytes(),
             Form::Ranked(ranked) => size_of::<Ranked>() + ranked.bytes(),
             Form::FirstN(first) => size_of::<Values>() + first.1.bytes(),
             Form::LastN(last) => size_of::<LastValues>() + last.bytes(),
-            Form::Numbers(numbers) => numbers.capacity() * size_of::<f64>(),
+            Form::Numbers(numbers) => numbers.len() * size_of::<f64>(),
         }
     }
 
@@ -335,7 +338,7 @@ pub(super) fn form(kind: AccumulatorKind, wanted: u64) -> Form {
         K::Count => Form::Count(0),
         K::Min | K::Max | K::First | K::Last => Form::One(None),
         K::Push => Form::Values(Values::default()),
-        K::AddToSet => Form::Set(Set::default()),
+        K::AddToSet => Form::Set(Box::default()),
         K::DeviationPopulation | K::DeviationSample => Form::Deviation(Deviation::default()),
         K::MergeObjects => Form::Objects(Box::default()),
         K::Top | K::TopN | K::Bottom | K::BottomN | K::MinN | K::MaxN => Form::Ranked(Box::new(Ranked::new(wanted))),

@@ -35,7 +35,7 @@ impl Values {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.len()
     }
 }
 

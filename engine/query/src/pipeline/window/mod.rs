@@ -201,7 +201,7 @@ pub(super) struct WindowOperator {
 
 impl WindowOperator {
     pub(super) fn new(spec: &Arc<SetWindowFields>) -> Self {
-        Self { spec: Arc::clone(spec), sorter: Sorter::new(None) }
+        Self { spec: Arc::clone(spec), sorter: Sorter::new("$setWindowFields", None) }
     }
 
     /// The key of a document: that of its partition, and behind it that of the sort. Gives the length of the first.
