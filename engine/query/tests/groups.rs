@@ -51,6 +51,17 @@ fn equal_ids_are_one_group_in_the_order_of_their_first() {
         &[r#"{"a": 1, "b": 1, "n": 5}"#, r#"{"b": 1, "n": 6}"#, r#"{"a": 1, "b": 1, "n": 7}"#],
         &[r#"{"_id": {"x": 1, "y": 2}, "sum": 12}"#, r#"{"_id": {"y": 2}, "sum": 6}"#],
     );
+    // An object of one field is grouped by like the field alone, as MongoDB does; one of more tells null from missing.
+    check(
+        r#"[{"$group": {"_id": {"p": "$g.p"}, "n": {"$sum": 1}}}]"#,
+        &[r#"{"g": {"p": "S"}}"#, "{}", r#"{"g": null}"#, r#"{"g": {}}"#, r#"{"g": {"p": null}}"#],
+        &[r#"{"_id": {"p": "S"}, "n": 1}"#, r#"{"_id": {"p": null}, "n": 4}"#],
+    );
+    check(
+        r#"[{"$group": {"_id": {"a": "$a", "b": "$b"}, "n": {"$sum": 1}}}]"#,
+        &["{}", r#"{"a": null}"#, "{}"],
+        &[r#"{"_id": {}, "n": 2}"#, r#"{"_id": {"a": null}, "n": 1}"#],
+    );
     check(r#"[{"$group": {"_id": null, "n": {"$sum": 1}}}]"#, &["{}", "{}"], &[r#"{"_id": null, "n": 2}"#]);
     // Of no documents there are no groups, as in MongoDB.
     check(r#"[{"$group": {"_id": null, "n": {"$sum": 1}}}]"#, &[], &[]);

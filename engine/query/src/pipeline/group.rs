@@ -25,7 +25,7 @@ pub struct Group {
 pub enum GroupId {
     /// Any expression; missing is null.
     Expression(Expression),
-    /// An object by its fields; those that are missing are left out.
+    /// An object by its fields; those that are missing are left out, but for one that stands alone: it is null.
     Object(Vec<(Box<str>, Expression)>),
 }
 
