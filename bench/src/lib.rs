@@ -22,6 +22,7 @@ pub mod kill;
 pub mod load;
 pub mod mersenne;
 pub mod micro;
+pub mod postgres;
 pub mod report;
 pub mod server;
 pub mod suite;

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage:
   quarrydb-bench run [--smoke] [--documents N] [--repetitions N] [--only GROUP[,GROUP]] [--results DIR]
         ours beside the floors; groups: batch find point fields single import open events changes
-        rows (the 24 of suite A) small (10,000 small documents)
+        transactions rows (the 24 of suite A) small (10,000 small documents)
         exit status 1 where a goal is missed, but not with --smoke
   quarrydb-bench peers [--documents N[,N]] [--repetitions N] [--durability interval|commit] [--peers NAME[,NAME]]
                        [--only rows|small|single[,...]] [--results DIR]

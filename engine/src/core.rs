@@ -21,7 +21,7 @@ use crate::options::{Deadline, Durability, Options, WriteOptions};
 use crate::segment::BlockCache;
 use crate::spill::SpillRoom;
 use crate::txn::claims::Claims;
-use crate::txn::commit::CommitOrder;
+use crate::txn::commit::{CommitOrder, check_not_held};
 use crate::txn::group::Group;
 use crate::txn::registry::Transactions;
 
@@ -125,6 +125,7 @@ impl Core {
 
     /// Whether a write may begin; waits where sealing lags behind, until the deadline of `write`.
     pub(crate) fn admit_write(&self, write: &WriteOptions) -> Result<()> {
+        check_not_held()?;
         loop {
             if self.closing.load(Ordering::Acquire) {
                 return Err(closing());

@@ -158,6 +158,20 @@ fn a_failure_that_is_passed_over_undoes_all_the_same() {
 }
 
 #[test]
+fn a_write_beside_its_own_transaction_is_refused_and_waits_for_nobody() {
+    let (_, db) = new();
+    let collection = db.collection("test", "c").unwrap();
+    let refused = db.transact(&WRITE, |transaction| -> Result<()> {
+        insert(&db, &transaction.collection("test", "c")?, r#"{"_id": 1, "v": 1}"#)?;
+        assert_eq!(collection.count(filter("{}"), 0, None, None)?, 0, "reading outside is no harm");
+        insert(&db, &collection, r#"{"_id": 2, "v": 1}"#)
+    });
+    assert_eq!(refused.unwrap_err().code(), Some(263));
+    insert(&db, &collection, r#"{"_id": 2, "v": 1}"#).unwrap();
+    assert_eq!(find(&collection, "{}").len(), 1);
+}
+
+#[test]
 fn few_operations_that_look_for_long_still_are_one_and_lose_nothing_beside_writers() {
     let storage = MemoryStorage::new();
     let options = Options { background: true, tail_rows_max: 300, ..small() };

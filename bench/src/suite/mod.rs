@@ -9,6 +9,7 @@ mod fields;
 mod floors;
 mod reads;
 mod reopen;
+mod transactions;
 mod writes;
 
 pub use writes::singles;
@@ -59,8 +60,20 @@ impl Plan {
 }
 
 /// What can be run by itself.
-pub const GROUPS: [&str; 11] =
-    ["batch", "find", "point", "fields", "single", "import", "open", "events", "changes", "rows", "small"];
+pub const GROUPS: [&str; 12] = [
+    "batch",
+    "find",
+    "point",
+    "fields",
+    "single",
+    "import",
+    "open",
+    "events",
+    "changes",
+    "transactions",
+    "rows",
+    "small",
+];
 /// The collection's routes.
 const COLLECTION: &str = "/v1/db/bench/employees";
 /// Documents in one `insertMany`.
@@ -104,6 +117,9 @@ pub fn run(plan: &Plan, report: &mut Report) -> io::Result<()> {
         }
         if plan.does("changes") {
             round.changes()?;
+        }
+        if plan.does("transactions") {
+            round.transactions()?;
         }
     }
     if plan.floors_only {

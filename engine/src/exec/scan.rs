@@ -251,6 +251,8 @@ impl Scan {
                 if let Some(hidden) = self.hidden.get(&part.source) {
                     *unseen.get_or_insert_default() |= hidden;
                 }
+                // Since when rows are dead is kept for snapshots that are open alone.
+                self.snapshot.check()?;
                 Ok(unseen)
             }
             (Unseen::OfSegment, None) => Ok(None),
@@ -263,8 +265,6 @@ impl Scan {
             return Ok(selection);
         }
         let found = self.select(part, self.unseen(part)?)?;
-        // Since when rows are dead is kept for snapshots that are open alone.
-        self.snapshot.check()?;
         Ok(part.selection.get_or_init(|| found))
     }
 
@@ -527,7 +527,6 @@ impl Scan {
         } else {
             self.parts.par_iter().map(of_part).try_reduce(|| 0, |a, b| Ok(a + b))?
         };
-        self.snapshot.check()?;
         let open = |part: &Part| part.selection.get().is_some_and(|selection| !selection.is_exact());
         if !self.parts.iter().any(open) {
             return Ok(known);

@@ -5,6 +5,7 @@
 //! nobody yet; (5) its record is queued in the log; (6) full tails are set aside for their seal. After the order is let
 //! go, `group.rs` writes and syncs, the visible `Seq` moves, and the write is answered. From (2) on nothing can fail.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,6 +27,34 @@ use crate::tail::Tail;
 #[derive(Debug)]
 pub(crate) struct CommitOrder(Mutex<Order>);
 
+thread_local! {
+    /// Whether this thread holds the order while it runs a closure of a user's.
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The order is held by this thread until this is dropped.
+#[derive(Debug)]
+pub(super) struct HeldHere(());
+
+impl Drop for HeldHere {
+    fn drop(&mut self) {
+        HELD.set(false);
+    }
+}
+
+/// Refuses what would wait for the order that its own thread holds.
+///
+/// # Errors
+/// `InvalidInput`.
+pub(crate) fn check_not_held() -> Result<()> {
+    if !HELD.get() {
+        return Ok(());
+    }
+    let message =
+        "a write beside the transaction in whose closure it stands: reach the database through the transaction alone";
+    Err(Error::new(ErrorKind::InvalidInput, message).with_code("OperationNotSupportedInTransaction", 263))
+}
+
 /// The order, held.
 #[derive(Debug)]
 pub(crate) struct Order {
@@ -42,6 +71,13 @@ impl CommitOrder {
     /// Holds the order: nobody else commits meanwhile.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Order> {
         self.0.lock()
+    }
+
+    /// The same while a closure of a user's runs, which must not begin another write on this thread.
+    pub(super) fn hold_for_closure(&self) -> (MutexGuard<'_, Order>, HeldHere) {
+        let order = self.hold();
+        HELD.set(true);
+        (order, HeldHere(()))
     }
 }
 

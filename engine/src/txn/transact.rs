@@ -70,9 +70,10 @@ fn in_order<T, E: From<Error>>(
     run: &mut dyn FnMut(&Transaction) -> Result<T, E>,
 ) -> Result<Option<Pending<T>>, E> {
     let journaled = core.journaled(options);
-    let mut order = core.order.hold();
+    let (mut order, held) = core.order.hold_for_closure();
     let transaction = Transaction::new(core, Mode::Ordered { scans });
     let result = run(&transaction);
+    drop(held);
     if transaction.wanted_time() {
         return Ok(None);
     }

@@ -97,7 +97,7 @@ impl Transaction {
     fn run<T>(&self, (db, name): Names<'_>, operation: impl FnOnce(&mut Work, usize) -> Result<T>) -> Result<T> {
         let Some(mut state) = self.inner.state.try_lock() else { return Err(in_use()) };
         if self.inner.expired.load(Ordering::Relaxed) {
-            *state = State::Aborted("it was open for too long");
+            *state = State::Aborted("it was open for too long, or an operation in it failed");
         }
         let work = match &mut *state {
             State::Open(work) => work,
@@ -205,7 +205,7 @@ impl Transaction {
         let journaled = core.journaled(options);
         let result = core.admit_write(options).and_then(|()| {
             if self.inner.expired.load(Ordering::Relaxed) {
-                return Err(no_such("it was open for too long"));
+                return Err(no_such("it was open for too long, or an operation in it failed"));
             }
             work.snapshot.check().map_err(transient)?;
             let mut order = core.order.hold();
@@ -235,6 +235,11 @@ impl Transaction {
         open
     }
 
+    /// The same without waiting for an operation that runs in it, which is then the last.
+    pub fn abort_soon(&self) {
+        self.inner.abort_soon();
+    }
+
     /// Aborts it where it is older than `most`, or was asked for nothing for longer than `idle`; whether it is over.
     pub(super) fn expire(&self, now: u64, idle: u64, most: u64) -> bool {
         let old = now.saturating_sub(self.inner.begun) >= most;
@@ -245,7 +250,7 @@ impl Transaction {
         };
         let is_idle = now.saturating_sub(self.inner.used.load(Ordering::Relaxed)) >= idle;
         if let State::Open(work) = &*state
-            && (old || is_idle || work.snapshot.check().is_err())
+            && (old || is_idle || self.inner.expired.load(Ordering::Relaxed) || work.snapshot.check().is_err())
         {
             *state = State::Aborted("it was open, or idle, for too long");
         }
@@ -271,6 +276,17 @@ impl Transaction {
 }
 
 impl Inner {
+    fn abort_soon(&self) {
+        match self.state.try_lock() {
+            Some(mut state) if matches!(*state, State::Open(_)) => {
+                *state = State::Aborted("an operation in it failed");
+            }
+            Some(_) => {}
+            // What runs in it is the last.
+            None => self.expired.store(true, Ordering::Relaxed),
+        }
+    }
+
     fn touch(&self) {
         self.used.store(self.core.clock.monotonic_nanos(), Ordering::Relaxed);
     }
@@ -282,10 +298,7 @@ impl Witness for Inner {
     }
 
     fn failed(&self) {
-        let mut state = self.state.lock();
-        if matches!(*state, State::Open(_)) {
-            *state = State::Aborted("an operation in it failed");
-        }
+        self.abort_soon();
     }
 }
 

@@ -187,6 +187,11 @@ fn the_header_is_never_passed_over() {
             assert_eq!(connection.request("POST", path, &[(name, value)], insert).status, 404, "{name}: {value}");
         }
     }
+    let (open, other) = (begin(&server), begin(&server));
+    let commit = format!("/v1/transactions/{open}/commit");
+    assert_eq!(server.request("POST", &commit, &[("Transaction-Id", &other)], b"").error(400), "BadValue");
+    server.request("POST", &commit, &[("Transaction-Id", &open)], b"").expect(200);
+    end(&server, &other, "abort").expect(200);
     let two = [("Transaction-Id", "a"), ("Transaction-Id", "b")];
     assert_eq!(connection.request("POST", path, &two, insert).error(400), "BadValue");
     let gone = [("Transaction-Id", "nope")];

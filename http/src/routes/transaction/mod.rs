@@ -45,7 +45,7 @@ const INSIDE: [Operation; 20] = [
     Operation::PutDocument,
     Operation::PatchDocument,
     Operation::DeleteDocument,
-    // It names its transaction in its path.
+    // It names its transaction in its path too.
     Operation::Transaction,
 ];
 
@@ -78,7 +78,7 @@ impl Inside {
 
     /// Ends the transaction: an operation in it has failed.
     fn failed(&self) {
-        self.transaction.abort();
+        self.transaction.abort_soon();
         self.database.note_by_id(&self.id, &self.transaction);
     }
 
@@ -105,13 +105,14 @@ pub(crate) async fn single(State(app): State<Shared>, request: Request<Body>) ->
         }
         let parsed = quarrydb_jsonb::parse(body)?;
         let plan = steps::plan(call, parsed.view())?;
+        let budget = &call.app.budget;
         let results = if plan.is_quick() {
-            outcome::transact(call.database()?, &plan)?
+            outcome::transact(call.database()?, &plan, budget)?
         } else {
-            let database = call.database()?.clone();
-            blocking(move || outcome::transact(&database, &plan)).await?
+            let (database, budget) = (call.database()?.clone(), budget.clone());
+            blocking(move || outcome::transact(&database, &plan, &budget)).await?
         };
-        let results = call.app.landed(results).await?;
+        let (results, _held) = call.app.landed(results).await?;
         let mut out = b"{\"results\":[".to_vec();
         for (i, result) in results.iter().enumerate() {
             if i > 0 {
@@ -205,9 +206,14 @@ fn fields<T>(
     read(&call.fields(body, taken)?)
 }
 
+/// The transaction that the path names, and the header too where it is there.
 async fn path_id(parts: &mut Parts) -> Result<String> {
     let params = RawPathParams::from_request_parts(parts, &()).await;
     let params = params.map_err(|_| ApiError::bad_value("the id in the path is not UTF-8 once decoded"))?;
     let id = params.iter().find(|(name, _)| *name == "id").map(|(_, value)| value.to_owned());
-    id.ok_or_else(|| ApiError::internal(&"a route without an id"))
+    let id = id.ok_or_else(|| ApiError::internal(&"a route without an id"))?;
+    if parts.headers.get_all(HEADER).iter().any(|named| named.as_bytes() != id.as_bytes()) {
+        return Err(ApiError::bad_value("the path and the header Transaction-Id name two transactions"));
+    }
+    Ok(id)
 }

@@ -3,7 +3,10 @@
 //! Takes a plan; gives results in its order, in the words of the routes of the same names. An operation that fails, or whose
 //! result is not as expected, undoes all, and the error says which it was.
 
+use std::sync::Arc;
+
 use http::StatusCode;
+use quarrydb::budget::{Budget, Reservation};
 use quarrydb::{
     Collection, Database, Document, FindRequest, InsertBatch, Pending, Transaction, UpdateOutcome, WriteOptions,
 };
@@ -18,6 +21,42 @@ use crate::routes::{bulk, context};
 
 /// All results of a transaction together: they are held until it is durable.
 const RESULTS_BYTES_MAX: usize = 64 << 20;
+/// Up to this they are not counted with the bodies of all requests.
+const RESULTS_BYTES_FREE: usize = 64 << 10;
+
+/// What the results of a transaction hold.
+pub(super) struct Held {
+    budget: Arc<Budget>,
+    bytes: usize,
+    reserved: Option<Reservation>,
+}
+
+impl Held {
+    fn new(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0, reserved: None }
+    }
+
+    /// Counts a value.
+    fn keep(&mut self, value: JsonbBuf) -> Result<JsonbBuf> {
+        self.bytes += value.view().as_bytes().len();
+        if self.bytes > RESULTS_BYTES_MAX {
+            let message =
+                format!("the results of a transaction take more than {RESULTS_BYTES_MAX} bytes: ask for less in it");
+            return Err(ApiError::bad("ExceededMemoryLimit", 146, message));
+        }
+        if self.bytes > RESULTS_BYTES_FREE {
+            let busy = || ApiError::too_many_requests("no memory for the results of the transaction now: try again");
+            if self.reserved.is_none() {
+                self.reserved = Some(self.budget.reserve(RESULTS_BYTES_FREE).ok_or_else(busy)?);
+            }
+            if !self.reserved.as_mut().is_some_and(|held| held.grow_to(self.bytes.next_multiple_of(RESULTS_BYTES_FREE)))
+            {
+                return Err(busy());
+            }
+        }
+        Ok(value)
+    }
+}
 
 /// What came of one operation: fields of its result, in order.
 pub(super) struct Outcome(Vec<(&'static str, Value)>);
@@ -34,26 +73,30 @@ enum Value {
 ///
 /// # Errors
 /// The first failing operation's, with its position.
-pub(super) fn transact(database: &Database, plan: &Plan) -> Result<Pending<Vec<Outcome>>> {
+pub(super) fn transact(
+    database: &Database,
+    plan: &Plan,
+    budget: &Arc<Budget>,
+) -> Result<Pending<(Vec<Outcome>, Held)>> {
     database.transact(&plan.options, |transaction| {
-        let mut bytes = 0;
+        let mut all = Held::new(budget);
         let mut results = Vec::with_capacity(plan.steps.len());
         for (index, step) in plan.steps.iter().enumerate() {
             let place = |error: ApiError| {
                 let part = format!("operations[{index}].{}", step.operation.name());
                 error.within(&part).field("index", &index.to_string())
             };
-            let result = run(database, transaction, step, &mut bytes).map_err(place)?;
+            let result = run(database, transaction, step, &mut all).map_err(place)?;
             if let Some(expect) = &step.expect {
                 result.check(expect.view(), index)?;
             }
             results.push(result);
         }
-        Ok(results)
+        Ok((results, all))
     })
 }
 
-fn run(database: &Database, transaction: &Transaction, step: &Step, bytes: &mut usize) -> Result<Outcome> {
+fn run(database: &Database, transaction: &Transaction, step: &Step, all: &mut Held) -> Result<Outcome> {
     let within = step.collection.within(transaction);
     let options = WriteOptions { deadline: step.deadline, ..WriteOptions::default() };
     let fields = match &step.what {
@@ -73,7 +116,7 @@ fn run(database: &Database, transaction: &Transaction, step: &Step, bytes: &mut 
             let mut found = Vec::new();
             let mut cursor = within.find(request)?;
             while let Some(document) = cursor.next()? {
-                found.push(held(document.view().to_buf(), bytes)?);
+                found.push(all.keep(document.view().to_buf())?);
             }
             if step.operation == Operation::FindOne {
                 let first = found.into_iter().next();
@@ -88,7 +131,7 @@ fn run(database: &Database, transaction: &Transaction, step: &Step, bytes: &mut 
         What::Distinct { key, filter } => {
             let mut distinct = Distinct::parse(key.view(), &context("key", None))?;
             within.distinct(&mut distinct, filter.clone(), step.deadline)?;
-            let values = distinct.values().map(|value| held(value.to_buf(), bytes));
+            let values = distinct.values().map(|value| all.keep(value.to_buf()));
             vec![("values", Value::Many(values.collect::<Result<_>>()?))]
         }
         What::Update(request) => updated(within.update(request, &options)?.defer().0),
@@ -98,26 +141,15 @@ fn run(database: &Database, transaction: &Transaction, step: &Step, bytes: &mut 
         What::FindAndUpdate { request, after, projection } => {
             let (_, modified) = within.find_and_update(request, &options)?.defer().0;
             let document = if *after { modified.after } else { modified.before };
-            vec![("document", Value::One(held(projected(document, projection.as_ref())?, bytes)?))]
+            vec![("document", Value::One(all.keep(projected(document, projection.as_ref())?)?))]
         }
         What::FindAndDelete { request, projection } => {
             let document = within.find_and_delete(request, &options)?.defer().0.before;
-            vec![("document", Value::One(held(projected(document, projection.as_ref())?, bytes)?))]
+            vec![("document", Value::One(all.keep(projected(document, projection.as_ref())?)?))]
         }
         What::Bulk(steps) => bulk(database, &within, steps, &options)?,
     };
     Ok(Outcome(fields))
-}
-
-/// Counts what a result holds.
-fn held(value: JsonbBuf, bytes: &mut usize) -> Result<JsonbBuf> {
-    *bytes += value.view().as_bytes().len();
-    if *bytes > RESULTS_BYTES_MAX {
-        let message =
-            format!("the results of a transaction take more than {RESULTS_BYTES_MAX} bytes: ask for less in it");
-        return Err(ApiError::bad("ExceededMemoryLimit", 146, message));
-    }
-    Ok(value)
 }
 
 fn insert(
