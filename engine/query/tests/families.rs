@@ -5,9 +5,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic so that the line is known")]
 
-use quarrydb_jsonb::{JsonbBuf, parse};
-use quarrydb_query::{Filter, ParseContext, Sort};
+use pipeline_host::Collections;
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, parse};
+use quarrydb_query::{Filter, ParseContext, Pipeline, Sort};
 use std::cmp::Ordering;
+
+#[path = "support/pipeline_host.rs"]
+mod pipeline_host;
 
 /// A value as Extended JSON, its bracket, and its place in the bracket: equal places are equal values.
 type Row = (&'static str, &'static str, i32);
@@ -352,5 +356,126 @@ fn operators_see_the_types_they_are_for() {
             assert_eq!(matches(&is, &listed), !in_list, "{operator} {value}");
         }
         assert!(!matches(&is, &doc("{}")) && matches(&not, &doc("{}")), "{operator} on nothing");
+    }
+}
+
+/// Equality of two rows of the table: what `$eq` says of them.
+fn equal(a: &Row, b: &Row) -> bool {
+    passes("$eq", a, b)
+}
+
+#[test]
+fn every_value_joins_with_those_that_it_equals() {
+    let mut host = Collections::default();
+    for (i, value) in VALUES.iter().enumerate() {
+        host.add("main", doc(&format!(r#"{{"_id": {i}, "a": {0}, "l": [{0}], "o": {{"p": {0}}}}}"#, value.0)));
+        for from in ["f", "indexed"] {
+            host.add(from, doc(&format!(r#"{{"_id": {i}, "b": {0}, "m": [[], {0}], "q": [{{"r": {0}}}]}}"#, value.0)));
+        }
+    }
+    for from in ["f", "indexed"] {
+        host.add(from, doc(r#"{"_id": "none"}"#));
+        for local in ["a", "l", "o.p", "l.0"] {
+            for foreign in ["b", "m", "q.r", "q.0.r"] {
+                let spec = format!(
+                    r#"[{{"$lookup": {{"from": "{from}", "localField": "{local}", "foreignField": "{foreign}", "as": "x"}}}}, {{"$project": {{"x": "$x._id"}}}}]"#
+                );
+                let stages = Pipeline::parse(doc(&spec).view(), &ParseContext::new("pipeline")).unwrap();
+                let found = host.aggregate("main", stages.stages()).unwrap();
+                for (value, found) in VALUES.iter().zip(&found) {
+                    // A number on the way is a name too, which the objects in the array have not: a filter finds null there.
+                    let all = value.1 == "null" && foreign == "q.0.r";
+                    let ids = VALUES.iter().enumerate().filter(|(_, other)| all || equal(value, other));
+                    let ids = ids.map(|(i, _)| i.to_string());
+                    let missing = (value.1 == "null").then(|| "\"none\"".to_owned());
+                    let expected = doc(&format!("[{}]", ids.chain(missing).collect::<Vec<_>>().join(",")));
+                    let ids = found.view().get("x").unwrap();
+                    assert!(equal_values(ids, expected.view()), "{value:?} by {local} and {foreign}: {ids:?}");
+                }
+            }
+        }
+    }
+}
+
+fn equal_values(a: JsonbRef<'_>, b: JsonbRef<'_>) -> bool {
+    quarrydb_jsonb::compare(a, b).is_eq()
+}
+
+#[test]
+fn every_value_reaches_those_that_it_equals() {
+    let mut host = Collections::default();
+    for (i, value) in VALUES.iter().enumerate() {
+        host.add("main", doc(&format!(r#"{{"_id": {i}, "a": {}}}"#, value.0)));
+        host.add("f", doc(&format!(r#"{{"_id": {i}, "b": {}}}"#, value.0)));
+    }
+    host.add("f", doc(r#"{"_id": "none"}"#));
+    let spec = r#"[{"$graphLookup": {"from": "f", "startWith": "$a", "connectFromField": "c", "connectToField": "b", "as": "x"}}]"#;
+    let stages = Pipeline::parse(doc(spec).view(), &ParseContext::new("pipeline")).unwrap();
+    let found = host.aggregate("main", stages.stages()).unwrap();
+    for (value, found) in VALUES.iter().zip(&found) {
+        let reached = found.view().get("x").and_then(|x| x.as_array()).unwrap();
+        let reached: Vec<i64> = reached.iter().map(|d| d.get("_id").and_then(|id| id.as_i64()).unwrap()).collect();
+        let expected: Vec<i64> = (0..).zip(VALUES).filter(|(_, other)| equal(value, other)).map(|(i, _)| i).collect();
+        assert_eq!(reached, expected, "{value:?}");
+    }
+}
+
+#[test]
+fn every_value_unwinds_as_itself_and_as_an_element() {
+    let mut host = Collections::default();
+    for value in VALUES {
+        host.add("main", doc(&format!(r#"{{"v": {0}, "l": [{0}, [], {0}]}}"#, value.0)));
+    }
+    let run = |spec: &str| {
+        let stages = Pipeline::parse(doc(spec).view(), &ParseContext::new("pipeline")).unwrap();
+        host.aggregate("main", stages.stages()).unwrap()
+    };
+    let itself = run(r#"[{"$unwind": "$v"}]"#);
+    let stays: Vec<&Row> = VALUES.iter().filter(|v| v.1 != "null").collect();
+    assert_eq!(itself.len(), stays.len(), "null is no element");
+    for (value, found) in stays.iter().zip(&itself) {
+        assert_eq!(found.as_bytes(), doc(&format!(r#"{{"v": {0}, "l": [{0}, [], {0}]}}"#, value.0)).as_bytes());
+    }
+    let elements = run(r#"[{"$unwind": {"path": "$l", "includeArrayIndex": "i"}}]"#);
+    assert_eq!(elements.len(), VALUES.len() * 3);
+    for (value, found) in VALUES.iter().zip(elements.chunks(3)) {
+        for (i, (element, found)) in [value.0, "[]", value.0].iter().zip(found).enumerate() {
+            let expected = doc(&format!(r#"{{"v": {}, "l": {element}, "i": {{"$numberLong": "{i}"}}}}"#, value.0));
+            assert_eq!(found.as_bytes(), expected.as_bytes(), "{value:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sort_of_documents_has_the_order_of_the_table() {
+    let mut host = Collections::default();
+    let rank = |row: &Row| (BRACKETS.iter().position(|b| *b == row.1).unwrap(), row.2);
+    // Neither sorted nor reversed to begin with.
+    let mixed: Vec<&Row> = (0..VALUES.len()).map(|i| &VALUES[i * 37 % VALUES.len()]).collect();
+    for (i, value) in mixed.iter().enumerate() {
+        host.add("main", doc(&format!(r#"{{"_id": {i}, "a": {{"b": {}}}}}"#, value.0)));
+    }
+    for direction in [1, -1] {
+        let mut expected: Vec<usize> = (0..mixed.len()).collect();
+        expected.sort_by_key(|&i| rank(mixed[i]));
+        if direction < 0 {
+            expected.sort_by_key(|&i| std::cmp::Reverse(rank(mixed[i])));
+        }
+        for limit in ["", r#", {"$limit": 20}"#, r#", {"$skip": 3}, {"$limit": 9}"#] {
+            let spec = format!(r#"[{{"$sort": {{"a.b": {direction}}}}}{limit}]"#);
+            let stages = Pipeline::parse(doc(&spec).view(), &ParseContext::new("pipeline")).unwrap();
+            let found = host.aggregate("main", stages.stages()).unwrap();
+            let ids: Vec<usize> = found
+                .iter()
+                .map(|d| usize::try_from(d.view().get("_id").and_then(|id| id.as_i64()).unwrap()).unwrap())
+                .collect();
+            let (skip, take) = match limit.len() {
+                0 => (0, expected.len()),
+                n if n < 20 => (0, 20),
+                _ => (3, 9),
+            };
+            let wanted: Vec<usize> = expected.iter().copied().skip(skip).take(take).collect();
+            assert_eq!(ids, wanted, "{spec}");
+        }
     }
 }

@@ -90,6 +90,12 @@ impl Filter {
         Self { root: Node::Field(FieldTest { path: path.clone(), test }) }
     }
 
+    /// The filter of the documents that have any value at `path`.
+    #[must_use]
+    pub fn exists(path: &FieldPath) -> Self {
+        Self { root: Node::Field(FieldTest { path: path.clone(), test: Test::Exists }) }
+    }
+
     /// The filter of the documents that match this and another.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -1,7 +1,8 @@
 //! `$graphLookup`: with each document those of a collection that are reached from it, step by step.
 //!
 //! Each step asks for all documents that have a value of the last at `connectToField`; a document is found once, in the
-//! first step that reaches it. Values that were asked for are not asked for again, so that circles end.
+//! first step that reaches it. Values that were asked for are not asked for again, so that circles end. Null finds null, and
+//! nothing finds a document without the field.
 
 use super::foreign::Foreign;
 use super::host::{Fault, Host};
@@ -16,7 +17,7 @@ use crate::limits::{GRAPH_BYTES_MAX, NESTING_MAX};
 use crate::path_walk::FieldPath;
 use crate::transform::check_nesting;
 use crate::{Filter, ParseContext, QueryError};
-use quarrydb_jsonb::{JsonbBuf, JsonbRef, sort_key};
+use quarrydb_jsonb::{JsonbBuf, JsonbRef, Kind, sort_key};
 use std::sync::Arc;
 
 /// A parsed `$graphLookup`.
@@ -211,10 +212,16 @@ impl LookingAround {
         while search.front.len() > 0 && graph.max_depth.is_none_or(|max| depth <= max) {
             let front = std::mem::take(&mut search.front);
             let values = front.to_array("what one step of $graphLookup asks for")?;
+            // An equality with null would find what is missing too.
+            let present = front.iter().any(|v| v.kind() == Kind::Null).then(|| Filter::exists(&graph.connect_to));
+            let filter = match (&graph.restrict, present) {
+                (Some(restrict), Some(present)) => Some(restrict.clone().and(present)),
+                (restrict, present) => present.or_else(|| restrict.clone()),
+            };
             self.foreign.each(
                 (&graph.from, &graph.connect_to),
                 values.view(),
-                graph.restrict.as_ref(),
+                filter.as_ref(),
                 host,
                 &mut |document| {
                     search.reach(graph, document, depth)?;
