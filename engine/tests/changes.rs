@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{filter, insert, interval, open, print, small, update, value};
-use quarrydb::io::{ManualClock, MemoryStorage, Storage};
+use quarrydb::io::{Faults, FaultyStorage, ManualClock, MemoryStorage, Storage};
 use quarrydb::{
     ChangeRequest, ChangeStream, Collection, Database, DeleteRequest, ErrorKind, FullDocument, IndexDefinition,
     Options, Reading, UpdateRequest, WriteOptions, check_on,
@@ -317,6 +317,24 @@ fn what_is_not_durable_is_not_told() {
     assert_eq!(drain(&mut later)[0]["documentKey"], json!({"_id": 3}));
 }
 
+/// The first stream of all notes where it began: a crash must not leave that place ahead of the log.
+#[test]
+fn where_the_first_stream_began_is_durable() {
+    let storage = MemoryStorage::new();
+    let db = open(&storage, Options { durability: interval(), ..small() }).unwrap();
+    for id in 0..5 {
+        insert(&db, &orders(&db), &format!(r#"{{"_id": {id}}}"#)).unwrap();
+    }
+    let token = db.watch(server()).unwrap().resume_token();
+    let left = open(&storage.crash(0), small()).unwrap();
+    assert_eq!(orders(&left).count(filter("{}"), 0, None, None).unwrap(), 5);
+    let mut fresh = left.watch(server()).unwrap();
+    insert(&left, &orders(&left), r#"{"_id": 5}"#).unwrap();
+    assert_eq!(drain(&mut fresh)[0]["documentKey"], json!({"_id": 5}));
+    let mut later = left.watch(ChangeRequest { since: Some(token), ..server() }).unwrap();
+    assert_eq!(kinds(&mut later), ["insert"]);
+}
+
 fn open_at(storage: &MemoryStorage, clock: &Arc<ManualClock>, options: Options) -> Database {
     Database::open_on(Arc::new(storage.clone()) as Arc<dyn Storage>, Arc::clone(clock) as _, options).unwrap()
 }
@@ -482,4 +500,45 @@ fn a_waiting_stream_is_woken_and_the_end_of_the_database_ends_it() {
         assert!(first.unwrap().contains(r#""documentKey":{"_id":2}"#));
         assert_eq!(end, ErrorKind::ShuttingDown);
     });
+}
+
+/// Writers need room more than streams need history.
+#[test]
+fn on_a_full_disk_what_is_kept_for_streams_goes_first() {
+    let memory = MemoryStorage::new();
+    let storage = FaultyStorage::new(Arc::new(memory.clone()), 1);
+    let open = || {
+        let clock = Arc::new(ManualClock::new(1_000_000));
+        Database::open_on(Arc::new(storage.clone()) as Arc<dyn Storage>, clock, small())
+    };
+    let db = open().unwrap();
+    let token = db.watch(server()).unwrap().resume_token();
+    for round in 0..4 {
+        fill(&db, round * 100);
+    }
+    assert!(db.stats().change_log_bytes > 128 << 10, "{}", db.stats().change_log_bytes);
+    let used: u64 = memory.list().unwrap().iter().map(|(_, bytes)| bytes).sum();
+    storage.set(Faults { byte_budget: Some(used + (8 << 10)), ..Faults::default() });
+    let text = |id: i64| format!(r#"{{"_id": {id}, "text": "{}"}}"#, "x".repeat(900));
+    let mut refused = 0;
+    for id in 1000..1120 {
+        if let Err(error) = insert(&db, &orders(&db), &text(id)) {
+            assert_eq!(error.kind(), ErrorKind::OutOfDiskSpace, "{error}");
+            refused += 1;
+            // What the sealer does in the background.
+            let _ = db.seal();
+            insert(&db, &orders(&db), &text(id)).unwrap();
+        }
+    }
+    assert!((1..3).contains(&refused), "{refused}");
+    let watch = |db: &Database| db.watch(ChangeRequest { since: Some(token.clone()), ..server() });
+    assert_eq!(watch(&db).unwrap_err().kind(), ErrorKind::HistoryLost);
+    drop(db);
+    storage.set(Faults::default());
+    let db = open().unwrap();
+    assert_eq!(orders(&db).count(filter("{}"), 0, None, None).unwrap(), 4 * 60 + 120);
+    assert_eq!(watch(&db).unwrap_err().kind(), ErrorKind::HistoryLost);
+    drop(db);
+    let report = check_on(&(Arc::new(memory) as Arc<dyn Storage>)).unwrap();
+    assert!(report.is_whole(), "{:?}", report.damage);
 }

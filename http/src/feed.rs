@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use http_body::Frame;
 use quarrydb::{ChangeStream, Reading};
 use quarrydb_jsonb::Style;
@@ -32,6 +32,8 @@ const PIECE_BYTES: usize = 128 << 10;
 /// Bytes of commits that are looked at in place, and on a thread that may wait, before the client is asked after.
 const WORK_IN_PLACE: usize = 64 << 10;
 const WORK_BYTES: usize = 16 << 20;
+/// How long a stream waits for memory before it asks again.
+const CROWD_PAUSE: Duration = Duration::from_millis(50);
 
 /// The media type of server-sent events.
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -117,6 +119,14 @@ impl Feed {
             if has_news {
                 let (piece, reading) = match self.read().await {
                     Ok(read) => read,
+                    // Others hold the memory that a large commit takes: they are through in a moment.
+                    Err(error) if is_crowded(&error) && self.spoke.elapsed() < self.app.settings.body_timeout => {
+                        if self.sender.is_closed() {
+                            return Err(Gone);
+                        }
+                        tokio::time::sleep(CROWD_PAUSE).await;
+                        continue;
+                    }
                     Err(error) => return Ok(Err(error)),
                 };
                 if !piece.is_empty() {
@@ -197,6 +207,10 @@ impl Feed {
     async fn hand_over(&self, piece: Piece) -> std::result::Result<(), Gone> {
         self.sender.send_timeout(piece, self.app.settings.body_timeout).await.map_err(|_| Gone)
     }
+}
+
+fn is_crowded(error: &ApiError) -> bool {
+    error.status() == StatusCode::TOO_MANY_REQUESTS
 }
 
 /// Waits until the server closes.

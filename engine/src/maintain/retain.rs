@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::ids::{LogFileId, Seq};
 use crate::log::LogFileInfo;
 use crate::manifest::Manifest;
+use crate::txn::group::Pending;
 
 /// The first file to keep of `files`, oldest first, of which those from `needed` on are needed anyway. Whole files alone
 /// are let go: less than `bytes_max` is kept, and nothing whose last commit is older than `oldest_ms`.
@@ -111,6 +112,8 @@ pub(crate) fn watch(core: &Core) -> Result<Seq> {
         let _order = core.order.hold();
         core.watermarks().applied()
     };
+    // A crash must not take back what is behind that place, and give it to commits that are then not told.
+    Pending::new((), &core.group, since, true).wait()?;
     let watched_since = Some(since);
     let next = Manifest { generation: current.generation + 1, clean_end: None, watched_since, ..current.clone() };
     store.save(&next)?;
