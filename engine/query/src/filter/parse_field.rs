@@ -15,7 +15,7 @@ use crate::error::shown;
 use crate::number::whole_i64;
 use crate::pattern_count::PatternCount;
 use crate::{Place, QueryError};
-use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value};
+use quarrydb_jsonb::{JsonbRef, Kind, ObjectRef, Value, equal};
 
 /// Makes a node of a test.
 type Make<'m> = &'m dyn Fn(Test) -> Node;
@@ -183,6 +183,17 @@ impl Parser<'_> {
                 }
                 Value::Regex { pattern, options } => patterns.push(self.pattern(pattern, options, &place.index(i))?),
                 _ => {}
+            }
+        }
+        // One value, however often, is equality, also for what an upsert begins with; one pattern is itself.
+        if let Some(first) = array.get(0) {
+            if patterns.is_empty() && array.iter().all(|other| equal(first, other)) {
+                return Ok(comparison(CompareOp::Eq, first));
+            }
+            if array.len() == 1
+                && let Some(only) = patterns.pop()
+            {
+                return Ok(Test::Pattern(Box::new(only)));
             }
         }
         Ok(Test::In(Box::new(InSet::new(value, patterns))))

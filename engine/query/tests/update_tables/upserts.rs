@@ -25,6 +25,17 @@ fn equalities_of_the_filter_seed_the_document() {
             r#"{"$set": {"a": 5}}"#,
             r#"{"_id": {"$oid": "070707070707070707070707"}, "a": 5}"#,
         ),
+        // A list of one value is that value, and of one value written twice too; of one pattern it is nothing.
+        (r#"{"_id": {"$in": [1]}}"#, r#"{"$set": {"a": 5}}"#, r#"{"_id": 1, "a": 5}"#),
+        (r#"{"_id": 2, "a": {"$in": [1, 1.0]}}"#, r#"{"$set": {"b": 5}}"#, r#"{"_id": 2, "a": 1, "b": 5}"#),
+        (r#"{"_id": 2, "a": {"$in": []}}"#, r#"{"$set": {"b": 5}}"#, r#"{"_id": 2, "b": 5}"#),
+        (r#"{"_id": 2, "a": {"$nin": [1]}}"#, r#"{"$set": {"b": 5}}"#, r#"{"_id": 2, "b": 5}"#),
+        (
+            r#"{"_id": 2, "a": {"$in": [{"$regularExpression": {"pattern": "x", "options": ""}}]}}"#,
+            r#"{"$set": {"b": 5}}"#,
+            r#"{"_id": 2, "b": 5}"#,
+        ),
+        (r#"{"_id": 2, "a": {"$all": [1]}}"#, r#"{"$set": {"b": 5}}"#, r#"{"_id": 2, "a": 1, "b": 5}"#),
         (
             r#"{"$or": [{"a": 1}]}"#,
             r#"{"$set": {"b": 2}}"#,
