@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::aggregate::{AggregateRequest, Aggregation, Place, Seen, Writer};
+use crate::txn::transaction::Transaction;
 
 impl Collection {
     /// What a pipeline makes of the documents, as of now. All collections that it names are seen as of one moment.
@@ -44,7 +45,7 @@ impl Collection {
     /// Those of finding the documents that go in; what is wrong with one of them is told by the aggregation.
     pub fn aggregate(&self, request: AggregateRequest) -> Result<Aggregation> {
         let place = Place { db: self.database_name(), collection: Some(self.name()) };
-        aggregate(&self.core, &place, request)
+        aggregate(&self.core, &place, request, self.transaction())
     }
 }
 
@@ -59,19 +60,32 @@ impl Database {
             let message = "a pipeline without a collection begins with $documents: run it on a collection";
             return Err(QueryError::new("InvalidNamespace", 73, message).into());
         }
-        aggregate(self.core(), &Place { db, collection: None }, request)
+        aggregate(self.core(), &Place { db, collection: None }, request, None)
     }
 }
 
-fn aggregate(core: &Arc<Core>, place: &Place<'_>, request: AggregateRequest) -> Result<Aggregation> {
+fn aggregate(
+    core: &Arc<Core>,
+    place: &Place<'_>,
+    request: AggregateRequest,
+    within: Option<&Transaction>,
+) -> Result<Aggregation> {
     let named = request.namespaces(place.db);
     for (db, name, _) in named.iter().filter(|(.., writes)| *writes) {
         check_names(db, Some(name))?;
     }
     let names = named.iter().map(|(db, name, _)| (*db, *name));
-    let seen = Seen::now(core, names.chain(place.collection.map(|collection| (place.db, collection))));
+    let names = names.chain(place.collection.map(|collection| (place.db, collection)));
+    let seen = match within {
+        Some(within) => within.seen(names)?,
+        None => Seen::now(core, names),
+    };
     let writer = |_: &Arc<Write>| -> Result<Box<dyn Writer>> {
         Err(Error::new(ErrorKind::NotImplemented, "$out and $merge are not built yet"))
     };
-    Aggregation::new(core, seen, place, request, &writer)
+    let aggregation = Aggregation::new(core, seen, place, request, &writer);
+    match within {
+        Some(within) => within.watching(aggregation),
+        None => aggregation,
+    }
 }

@@ -115,6 +115,20 @@ impl Collection {
         self.within.is_some()
     }
 
+    /// The transaction that its operations run inside.
+    pub(crate) fn transaction(&self) -> Option<&Transaction> {
+        self.within.as_ref()
+    }
+
+    /// Refuses what would not see what its transaction sees.
+    fn check_outside(&self) -> Result<()> {
+        if !self.is_within() {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::InvalidInput, "explain cannot be part of a transaction: ask it outside");
+        Err(error.with_code("OperationNotSupportedInTransaction", 263))
+    }
+
     fn names(&self) -> Names<'_> {
         (&self.db, &self.name)
     }
@@ -432,6 +446,7 @@ impl Collection {
     /// # Errors
     /// As [`Collection::find`].
     pub fn explain(&self, request: FindRequest) -> Result<Explained> {
+        self.check_outside()?;
         explain::explain_find(&self.core, self.state().as_deref(), request)
     }
 
@@ -440,6 +455,7 @@ impl Collection {
     /// # Errors
     /// As [`Collection::count`].
     pub fn explain_count(&self, request: FindRequest) -> Result<Explained> {
+        self.check_outside()?;
         explain::explain_count(&self.core, self.state().as_deref(), request)
     }
 

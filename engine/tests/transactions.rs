@@ -346,6 +346,45 @@ fn distinct_sort_and_find_and_modify_work_on_what_is_seen_inside() {
 }
 
 #[test]
+fn a_pipeline_inside_sees_what_the_transaction_sees_in_all_its_collections() {
+    let (_, db) = new();
+    let collection = db.collection("test", "c").unwrap();
+    for id in 0..12 {
+        insert(&db, &collection, &format!("{{\"_id\": {id}, \"k\": {}, \"v\": {id}}}", id % 3)).unwrap();
+    }
+    db.seal().unwrap();
+    let transaction = db.begin().unwrap();
+    let within = transaction.collection("test", "c").unwrap();
+    within.delete(&DeleteRequest::many(filter(r#"{"k": 2}"#)), &WRITE).unwrap().wait().unwrap();
+    set(&within, 0, 100).unwrap();
+    let other = transaction.collection("test", "other").unwrap();
+    (0..3).for_each(|id| insert(&db, &other, &format!("{{\"_id\": {id}, \"of\": {}}}", 2 * id)).unwrap());
+    let run = |of: &Collection, pipeline: serde_json::Value| {
+        let request = quarrydb::AggregateRequest::new(Collection::pipeline(&pipeline).unwrap());
+        let mut found = Vec::new();
+        let each = &mut |document: quarrydb_jsonb::JsonbRef<'_>| {
+            found.push(common::print(document));
+            Ok(std::ops::ControlFlow::Continue(()))
+        };
+        of.aggregate(request).and_then(|aggregation| aggregation.each(each)).map(|()| found)
+    };
+    let grouped = serde_json::json!([{"$group": {"_id": "$k", "v": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}]);
+    assert_eq!(run(&within, grouped.clone()).unwrap(), [r#"{"_id":0,"v":118}"#, r#"{"_id":1,"v":22}"#]);
+    assert_eq!(run(&collection, grouped.clone()).unwrap().len(), 3);
+    // 2 is gone, 0 and 4 are there.
+    let joined = serde_json::json!([
+        {"$lookup": {"from": "c", "localField": "of", "foreignField": "_id", "as": "found"}},
+        {"$project": {"n": {"$size": "$found"}}}, {"$sort": {"_id": 1}},
+    ]);
+    assert_eq!(run(&other, joined).unwrap(), [r#"{"_id":0,"n":1}"#, r#"{"_id":1,"n":0}"#, r#"{"_id":2,"n":1}"#]);
+    assert!(within.explain(FindRequest::new(filter("{}"))).is_err());
+    let failing = serde_json::json!([{"$project": {"v": {"$divide": ["$v", 0]}}}]);
+    assert!(run(&within, failing).is_err());
+    assert_eq!(run(&within, grouped).unwrap_err().code(), Some(251));
+    assert_eq!(transaction.commit(&WRITE).unwrap_err().code(), Some(251));
+}
+
+#[test]
 fn idle_and_old_transactions_end_and_a_commit_is_remembered() {
     let clock = Arc::new(ManualClock::new(1_000));
     let options = Options {

@@ -3,6 +3,7 @@
 //! Takes the same questions as a collection; gives the same answers, as if what the transaction wrote were committed. One
 //! document by its `_id` is looked up in what was written and then in the snapshot; all else is a scan over a view.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use quarrydb_jsonb::{JsonbBuf, JsonbRef, id_hash};
@@ -10,6 +11,7 @@ use quarrydb_query::{Distinct, Filter};
 
 use super::work::{Mode, Work};
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::aggregate::Seen;
 use crate::exec::cursor::{Cursor, Document};
 use crate::exec::find::{self, FindRequest};
 use crate::exec::scan::{Ask, Scan, matches};
@@ -18,7 +20,7 @@ use crate::mvcc::version::{Address, StoredDocument};
 use crate::options::Deadline;
 
 /// A document as the transaction sees it.
-pub(super) struct Seen {
+pub(super) struct Present {
     pub document: StoredDocument,
     /// Its row in the snapshot; none where the transaction wrote it.
     pub base: Option<Address>,
@@ -29,16 +31,16 @@ impl Work {
     ///
     /// # Errors
     /// `Corrupt` and `Io` from a segment; `SnapshotTooOld`.
-    pub(super) fn look_up(&mut self, at: usize, hash: u64, id: JsonbRef<'_>) -> Result<Option<Seen>> {
+    pub(super) fn look_up(&mut self, at: usize, hash: u64, id: JsonbRef<'_>) -> Result<Option<Present>> {
         let touched = self.touched(at)?;
         if let Some(slot) = touched.find(hash, id).and_then(|slot| touched.slots.get(slot)) {
             let document = slot.now.clone().map(StoredDocument::Tail);
-            return Ok(document.map(|document| Seen { document, base: None }));
+            return Ok(document.map(|document| Present { document, base: None }));
         }
         let Some(state) = &touched.state else { return Ok(None) };
         let found = state.version().locate(hash, id, self.at())?;
         self.snapshot.check()?;
-        Ok(found.map(|(address, document)| Seen { document, base: Some(address) }))
+        Ok(found.map(|(address, document)| Present { document, base: Some(address) }))
     }
 
     /// The document that a filter with a known `_id` matches.
@@ -48,7 +50,7 @@ impl Work {
         id: &JsonbBuf,
         filter: &Filter,
         deadline: Option<Deadline>,
-    ) -> Result<Option<Seen>> {
+    ) -> Result<Option<Present>> {
         self.note(at, filter);
         let Some(seen) = self.look_up(at, id_hash(id.view()), id.view())? else { return Ok(None) };
         Ok(matches(filter, seen.document.view(), deadline)?.then_some(seen))
@@ -89,6 +91,21 @@ impl Work {
         let Some(view) = self.view_for(at, filter)? else { return Ok(None) };
         let ask = Ask::Filter.within(&self.core.options);
         Scan::over(view, self.snapshot.again(), filter.clone(), deadline, ask).map(Some)
+    }
+
+    /// What an aggregation sees of the collections that it names.
+    ///
+    /// # Errors
+    /// As [`Work::scan`].
+    pub(super) fn seen<'a>(&mut self, names: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Seen> {
+        let mut views = HashMap::new();
+        for (db, name) in names {
+            let at = self.collection(db, name)?;
+            if let Some(view) = self.view_for(at, &Filter::everything())? {
+                views.insert((db.to_owned(), name.to_owned()), view);
+            }
+        }
+        Ok(Seen { snapshot: self.snapshot.again(), views })
     }
 
     /// `Collection::get` inside.

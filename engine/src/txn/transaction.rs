@@ -17,6 +17,7 @@ use super::work::{Mode, Work, transient};
 use crate::batch::InsertBatch;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::aggregate::{Aggregation, Seen};
 use crate::exec::cursor::{Cursor, Document, Witness};
 use crate::exec::find::FindRequest;
 use crate::ids::Seq;
@@ -93,8 +94,16 @@ impl Transaction {
         self.inner.wants_time.load(Ordering::Relaxed)
     }
 
-    /// Runs one operation; where that fails it is over.
+    /// Runs one operation on a collection; where that fails it is over.
     fn run<T>(&self, (db, name): Names<'_>, operation: impl FnOnce(&mut Work, usize) -> Result<T>) -> Result<T> {
+        self.run_work(|work| {
+            let at = work.collection(db, name)?;
+            operation(work, at)
+        })
+    }
+
+    /// Runs one operation; where that fails it is over.
+    fn run_work<T>(&self, operation: impl FnOnce(&mut Work) -> Result<T>) -> Result<T> {
         let Some(mut state) = self.inner.state.try_lock() else { return Err(in_use()) };
         if self.inner.expired.load(Ordering::Relaxed) {
             *state = State::Aborted("it was open for too long, or an operation in it failed");
@@ -103,10 +112,7 @@ impl Transaction {
             State::Open(work) => work,
             over => return Err(over.over()),
         };
-        let result = work.snapshot.check().map_err(transient).and_then(|()| {
-            let at = work.collection(db, name)?;
-            operation(work, at)
-        });
+        let result = work.snapshot.check().map_err(transient).and_then(|()| operation(work));
         if work.mode == Mode::Snapshot {
             self.inner.touch();
         }
@@ -129,6 +135,22 @@ impl Transaction {
     pub(crate) fn find(&self, names: Names<'_>, request: FindRequest) -> Result<Cursor> {
         let cursor = self.run(names, |work, at| work.find(at, request))?;
         Ok(cursor.with_witness(Arc::clone(&self.inner) as Arc<dyn Witness>))
+    }
+
+    /// What an aggregation of these collections sees.
+    pub(crate) fn seen<'a>(&self, names: impl Iterator<Item = Names<'a>>) -> Result<Seen> {
+        self.run_work(|work| work.seen(names))
+    }
+
+    /// The same aggregation, which ends the transaction where it fails.
+    pub(crate) fn watching(&self, aggregation: Result<Aggregation>) -> Result<Aggregation> {
+        match aggregation {
+            Ok(aggregation) => Ok(aggregation.with_witness(Arc::clone(&self.inner) as Arc<dyn Witness>)),
+            Err(error) => {
+                self.abort_soon();
+                Err(error)
+            }
+        }
     }
 
     pub(crate) fn count(

@@ -437,6 +437,13 @@ impl Slot {
         if let Some(now) = &self.now {
             let (payload, span) = now.place();
             self.row = Some(own.push(payload, span, Seq::default(), self.hash, before));
+        } else if before.is_none() && self.base.is_some() {
+            // It says that the document is gone, to whoever looks for it by its `_id`.
+            let mark = mark(&self.id);
+            let (payload, span) = mark.place();
+            let row = own.push(payload, span, Seq::default(), self.hash, None);
+            own.end(row, Seq::default());
+            self.row = Some(row);
         }
         if let Some(before) = before {
             own.end(before, Seq::default());
@@ -449,6 +456,17 @@ pub(super) fn document(bytes: &JsonbBuf) -> TailDocument {
     let bytes = bytes.view().as_bytes().to_vec();
     let len = bytes.len() as u32;
     TailDocument::of(&Payload::new(bytes), (0, len))
+}
+
+/// A document of nothing but an `_id`.
+fn mark(id: &JsonbBuf) -> TailDocument {
+    let mut builder = quarrydb_jsonb::Builder::new();
+    builder.begin_object();
+    builder.field("_id");
+    builder.copy(id.view());
+    // One name cannot stand twice.
+    let _ = builder.end_object();
+    document(&JsonbBuf::from_valid(builder.take()))
 }
 
 /// An `_id` for a message.

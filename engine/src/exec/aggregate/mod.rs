@@ -27,7 +27,7 @@ use quarrydb_query::pipeline::{Pipeline, Write};
 pub(crate) use self::host::{EngineHost, Seen};
 use self::input::Input;
 use self::plan::Plan;
-use super::cursor::{Print, Sink};
+use super::cursor::{Print, Sink, Witness};
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::options::Deadline;
@@ -102,9 +102,17 @@ pub struct Aggregation {
     plan: Plan,
     input: Input,
     host: EngineHost,
+    /// Who is told how it fares.
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Aggregation {
+    /// The same with somebody who is told how it fares.
+    pub(crate) fn with_witness(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
     /// Plans `request` over what is `seen`. `writer` makes who writes, where the pipeline ends in a stage that does.
     ///
     /// # Errors
@@ -121,7 +129,7 @@ impl Aggregation {
         let writer = plan.write().map(writer).transpose()?;
         let host = EngineHost::new(core, seen, place, deadline, is_wanted, allow_disk_use, writer);
         let input = Input::new(&host, &plan, place)?;
-        Ok(Self { plan, input, host })
+        Ok(Self { plan, input, host, witness: None })
     }
 
     /// Calls `each` with the documents of the answer, one by one, until it breaks.
@@ -130,8 +138,12 @@ impl Aggregation {
     /// Those of the stages; `TimedOut`, `Cancelled`; `LimitExceeded` and `Busy` for memory; `Corrupt`, `Io`.
     pub fn each(self, each: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
         let mut take = |document: JsonbRef<'_>| Ok(each(document)?);
-        let Self { plan, input, host } = self;
-        run::run(&plan, input, &host, &mut take).map_err(|fault| host.error(fault))
+        let Self { plan, input, host, witness } = self;
+        let result = run::run(&plan, input, &host, &mut take).map_err(|fault| host.error(fault));
+        if let (Err(_), Some(witness)) = (&result, &witness) {
+            witness.failed();
+        }
+        result
     }
 
     /// Hands on all documents as `print` prints them, in order, in pieces; gives how many there were. Where nobody wants
@@ -140,8 +152,14 @@ impl Aggregation {
     /// # Errors
     /// As [`Aggregation::each`]; what was handed on before is then not the whole answer.
     pub fn stream(self, print: Print<'_>, sink: Sink<'_>) -> Result<u64> {
-        let Self { plan, input, host } = self;
-        let mut pieces = run::Pieces::new(sink);
+        let Self { plan, input, host, witness } = self;
+        let mut told = |piece: Vec<u8>, documents: u64| {
+            if let Some(witness) = &witness {
+                witness.goes_on();
+            }
+            sink(piece, documents)
+        };
+        let mut pieces = run::Pieces::new(&mut told);
         let result = match input {
             Input::Scan(scan) if plan.is_find() => {
                 let result = run::print(&plan, &scan, &host, print, &mut pieces);
@@ -156,7 +174,12 @@ impl Aggregation {
             host.core().counters.cursors_cancelled.fetch_add(1, Ordering::Relaxed);
         }
         match result {
-            Err(error) if !cancelled => Err(error),
+            Err(error) if !cancelled => {
+                if let Some(witness) = &witness {
+                    witness.failed();
+                }
+                Err(error)
+            }
             _ => Ok(pieces.end()),
         }
     }

@@ -25,13 +25,14 @@ use crate::state::Shared;
 pub(crate) const HEADER: &str = "transaction-id";
 
 /// What may run inside an interactive transaction.
-const INSIDE: [Operation; 20] = [
+const INSIDE: [Operation; 21] = [
     Operation::InsertOne,
     Operation::InsertMany,
     Operation::FindOne,
     Operation::Find,
     Operation::Count,
     Operation::Distinct,
+    Operation::Aggregate,
     Operation::UpdateOne,
     Operation::UpdateMany,
     Operation::ReplaceOne,
