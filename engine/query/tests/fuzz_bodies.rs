@@ -155,6 +155,11 @@ const STAGES: &[&str] = &[
     r#"{"$merge": {"into": "c", "on": "a"}}"#,
     r#"{"$merge": {"into": "c", "whenMatched": [{"$set": {"a": "$$new.b"}}]}}"#,
     r#"{"$collStats": {}}"#,
+    r#"{"$group": {"_id": V, "b": {"$top": {"sortBy": {"a": 1}, "output": V}}, "c": {"$addToSet": "$b"}}}"#,
+    r#"{"$bucketAuto": {"groupBy": "$a", "buckets": 2}}"#,
+    r#"{"$densify": {"field": "a", "range": {"step": 1, "bounds": [0, 20]}}}"#,
+    r#"{"$fill": {"sortBy": {"a": 1}, "output": {"b": {"method": "locf"}, "c": {"value": V}}}}"#,
+    r#"{"$setWindowFields": {"partitionBy": "$b", "sortBy": {"a": 1}, "output": {"c": {"$sum": V, "window": {"documents": [-1, 1]}}}}}"#,
 ];
 
 /// Expressions for the places where values stand.

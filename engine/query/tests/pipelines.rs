@@ -231,6 +231,7 @@ fn a_join_asks_for_what_an_index_can_find_and_for_the_same_once() {
     assert_eq!(by_pipeline(r#"[{"$match": {"$expr": {"$eq": ["$k", "$$k"]}}}]"#), 4);
     assert_eq!(by_pipeline(r#"[{"$match": {"$expr": {"$lt": [{"$rand": {}}, 2]}}}]"#), 100, "chance is not remembered");
     assert_eq!(by_pipeline(r#"[{"$sample": {"size": 1}}]"#), 100);
+    assert_eq!(by_pipeline(r#"[{"$set": {"id": {"$createObjectId": {}}}}]"#), 100);
 }
 
 #[test]

@@ -123,9 +123,11 @@ impl Unbound {
     }
 }
 
-/// Whether a text may hold something that is drawn at random: a word like `$rand` or `$sample` anywhere in it.
+/// Whether a text may hold something that is new each time: a word like `$rand` or `$sample` anywhere in it.
 fn draws(text: &[u8]) -> bool {
-    [b"$rand".as_slice(), b"$sample"].iter().any(|word| text.windows(word.len()).any(|t| t == *word))
+    [b"$rand".as_slice(), b"$sample", b"$createObjectId"]
+        .iter()
+        .any(|word| text.windows(word.len()).any(|t| t == *word))
 }
 
 /// The filter that a pipeline begins with, and the stages behind it.
