@@ -145,7 +145,12 @@ impl Collection {
         &self.db
     }
 
-    fn state(&self) -> Option<Arc<CollectionState>> {
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(crate) fn state(&self) -> Option<Arc<CollectionState>> {
         self.core.catalog.get(&self.db, &self.name)
     }
 

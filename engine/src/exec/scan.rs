@@ -360,6 +360,12 @@ impl Scan {
         flow
     }
 
+    /// Some rows of a part as a morsel; those beyond its last are left out.
+    pub(super) fn morsel_of(&self, part: usize, rows: Range<u32>) -> Morsel {
+        let of = self.parts.get(part).map_or(0, |part| part.rows);
+        Morsel { part, rows: rows.start.min(of)..rows.end.min(of) }
+    }
+
     /// How many parts there are, in row order.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()

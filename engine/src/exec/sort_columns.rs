@@ -7,9 +7,9 @@ use quarrydb_index::column::{Column, Value};
 use quarrydb_index::{RowId, RowSet};
 use quarrydb_jsonb::{Builder, JsonbRef};
 use quarrydb_query::Sort;
-use quarrydb_query::path_walk::array_index;
 use quarrydb_query::sort::{Direction, SortField};
 
+use super::plain::{Plain, plain};
 use crate::columns::value::{Tag, scalar_of};
 use crate::columns::{Found, Source};
 use crate::error::Result;
@@ -89,34 +89,16 @@ impl Keys {
 
 fn field_keys(source: Source<'_>, field: &SortField, rows: &RowSet) -> Result<Option<Keys>> {
     let path = field.path.as_str();
-    if path.split('.').any(|part| array_index(part).is_some()) {
-        return Ok(None);
-    }
-    for (end, _) in path.match_indices('.') {
-        let way = path.get(..end).unwrap_or_default();
-        let arrays = match source.find(way)? {
-            Found::Rows(maybe) => maybe.len(),
-            Found::Column(data) => {
-                data.column().and_then(|column| column.array_count()).map_err(|e| source.unreadable(way, &e))?
-            }
-        };
-        if arrays > 0 {
-            return Ok(None);
-        }
-    }
+    let Some(plain) = plain(source, path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     // What is missing is as null.
     field.direction.key_of(None, &mut bytes);
     let none = (0, bytes.len() as u32);
     let mut keys = Keys { bytes, spans: vec![none; rows.len() as usize] };
-    match source.find(path)? {
-        Found::Rows(maybe) => Ok(maybe.is_empty().then_some(keys)),
-        Found::Column(data) => {
-            let added = data.column().and_then(|column| add_column(&column, field.direction, rows, &mut keys));
-            let complete = added.map_err(|error| source.unreadable(path, &error))?;
-            Ok(complete.then_some(keys))
-        }
-    }
+    let Plain::Column(data) = plain else { return Ok(Some(keys)) };
+    let added = data.column().and_then(|column| add_column(&column, field.direction, rows, &mut keys));
+    let complete = added.map_err(|error| source.unreadable(path, &error))?;
+    Ok(complete.then_some(keys))
 }
 
 /// Adds the keys of a column's values; false where it does not have them all.
@@ -126,9 +108,6 @@ fn add_column(
     rows: &RowSet,
     keys: &mut Keys,
 ) -> quarrydb_index::Result<bool> {
-    if column.array_count()? > 0 {
-        return Ok(false);
-    }
     let lanes = column.lanes()?;
     if lanes.iter().any(|lane| Tag::of(lane.tag()).is_none_or(Tag::is_mark)) {
         return Ok(false);

@@ -17,6 +17,7 @@ mod rows;
 mod scan;
 mod strings;
 mod wide;
+mod window;
 mod writer;
 
 pub use lane::{Lane, Values};
@@ -24,6 +25,7 @@ pub use merge::merge;
 pub use presence::Presence;
 pub use reader::Column;
 pub use strings::{Dictionary, Raw};
+pub use window::{WINDOW_ROWS, Window};
 pub use writer::ColumnWriter;
 
 /// Lanes of one column at most.

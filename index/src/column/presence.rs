@@ -218,6 +218,51 @@ impl<'a> Presence<'a> {
     }
 }
 
+/// Where the values of a window of rows begin.
+pub(crate) enum Spot {
+    /// Every row has one: value and row have one number.
+    All,
+    /// Those of the rows whose bit is set follow from this one on.
+    From(usize),
+}
+
+impl Presence<'_> {
+    /// The rows with values of a window of as many rows as `present` has bits, whose first is a multiple of that.
+    pub(crate) fn spot<const WORDS: usize>(&self, index: usize, present: &mut [u64; WORDS]) -> Spot {
+        let first = index.saturating_mul(WORDS * 64);
+        match self.set {
+            Rows::All => {
+                let count = (self.rows as usize).saturating_sub(first).min(WORDS * 64);
+                crate::rowset::set_run(present, 0..count as u32);
+                Spot::All
+            }
+            Rows::Bitmap(bits) => {
+                let words = present.iter_mut().enumerate();
+                words.for_each(|(at, word)| *word = bits.word(first / 64 + at));
+                Spot::From(bits.rank(first))
+            }
+            Rows::List(list) => {
+                let below = |row: usize| {
+                    let (mut low, mut high) = (0, self.with as usize);
+                    while low < high {
+                        let middle = low + (high - low) / 2;
+                        if (list_at(list, middle) as usize) < row { low = middle + 1 } else { high = middle }
+                    }
+                    low
+                };
+                let from = below(first);
+                for nth in from..below(first + WORDS * 64) {
+                    let at = (list_at(list, nth) as usize).saturating_sub(first);
+                    if let Some(word) = present.get_mut(at / 64) {
+                        *word |= 1 << (at % 64);
+                    }
+                }
+                Spot::From(from)
+            }
+        }
+    }
+}
+
 fn list_at(list: &[u8], nth: usize) -> u32 {
     read_u32(list, nth * 4).unwrap_or(u32::MAX)
 }

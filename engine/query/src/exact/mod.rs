@@ -46,6 +46,8 @@ impl Widest {
     }
 }
 
+const TWO_TO_MINUS_64: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+
 /// A sum of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
@@ -110,6 +112,20 @@ impl Sum {
             rest.nan |= n.is_nan();
             rest.above |= n > 0.0;
             rest.below |= n < 0.0;
+        }
+    }
+
+    /// Adds the sum of many doubles that are whole multiples of 2^-64, of which it is so many.
+    pub fn add_scaled(&mut self, multiples: i128) {
+        self.widest = self.widest.max(Widest::Double);
+        let rest = self.rest();
+        // Three doubles hold all bits: each takes 43 of them exactly.
+        let mut left = multiples.unsigned_abs();
+        let mut unit = if multiples < 0 { -TWO_TO_MINUS_64 } else { TWO_TO_MINUS_64 };
+        while left > 0 {
+            rest.binary.add((left & ((1 << 43) - 1)) as f64 * unit);
+            left >>= 43;
+            unit *= (1_u64 << 43) as f64;
         }
     }
 

@@ -26,6 +26,7 @@ mod fresh;
 mod hashed;
 mod let_variables;
 mod md5;
+mod needs;
 mod object;
 mod parse;
 mod positions;
@@ -43,6 +44,7 @@ pub(crate) use self::let_variables::{LetVariables, visible};
 pub(crate) use self::parse::check_variable_name;
 
 pub use self::datum::{Datum, Elements, Encoded, Fields, List};
+pub use self::needs::Staircase;
 pub use self::scope::{Budget, INTERRUPT_STEPS, Scope};
 
 pub(crate) use self::date_math::Unit;

@@ -34,6 +34,13 @@ pub(super) struct RegexCall {
     compiled: Option<Box<Pattern>>,
 }
 
+impl RegexCall {
+    /// Its arguments.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Expr> {
+        [&self.input, &self.pattern].into_iter().chain(&self.options)
+    }
+}
+
 pub(super) fn parse(p: &mut Parser, name: &str, operand: JsonbRef<'_>, place: &Place<'_>) -> Result<Expr, QueryError> {
     let (kind, name) = match name {
         "$regexFind" => (Kind::Find, "$regexFind"),

@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub skip: u64,
     /// How many there are at most.
     pub limit: Option<u64>,
-    /// What columns make of them.
+    /// How columns answer the first stage of the rest, where they may.
     pub columns: Option<ColumnPlan>,
     /// Stages that take each document by itself.
     pub each: Vec<Stage>,
@@ -53,9 +53,9 @@ impl Plan {
             plan.filter = Filter::clone(filter);
             rest.remove(0);
         }
-        if let Some((columns, stages)) = columns::try_plan(&rest) {
-            plan.columns = Some(columns);
-            plan.rest = rest.split_off(stages.min(rest.len()));
+        plan.columns = columns::try_plan(&rest);
+        if plan.columns.is_some() {
+            plan.rest = rest;
             return plan;
         }
         let taken = plan.take_range(&rest);

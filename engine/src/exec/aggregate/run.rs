@@ -58,9 +58,10 @@ pub(super) fn run(plan: &Plan, input: Input, host: &EngineHost, sink: Take<'_>) 
 
 fn of_scan(plan: &Plan, scan: &Scan, host: &EngineHost, sink: Take<'_>) -> Result<(), Fault> {
     if let Some(columns) = &plan.columns {
-        let mut run = Run::new(&plan.rest);
-        columns.run(scan, host, &mut |document| run.push(document, host, sink))?;
-        return run.finish(host, sink);
+        let mut run = Run::new(plan.rest.get(1..).unwrap_or_default());
+        if columns.run(scan, host, &mut |document| run.push(document, host, sink))? {
+            return run.finish(host, sink);
+        }
     }
     let morsels = scan.morsels()?;
     let room = if morsels.len() < PARALLEL_MORSELS { None } else { room(host) };

@@ -186,6 +186,18 @@ impl State {
         }
     }
 
+    /// Adds many doubles, for `$sum` and `$avg`, by their number and their sum in whole multiples of 2^-64.
+    pub fn add_scaled(&mut self, multiples: i128, numbers: u64) {
+        match &mut self.0 {
+            Form::Sum(sum) if numbers > 0 => sum.add_scaled(multiples),
+            Form::Average(sum, count) if numbers > 0 => {
+                sum.add_scaled(multiples);
+                *count += numbers;
+            }
+            _ => {}
+        }
+    }
+
     /// Counts rows, for `$count`.
     pub fn add_count(&mut self, rows: u64) {
         if let Form::Count(count) = &mut self.0 {
