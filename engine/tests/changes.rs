@@ -439,6 +439,14 @@ fn damage_in_what_is_kept_for_streams_refuses_nothing_but_the_streams() {
     let mut bytes = flipped.bytes(&names[1]).unwrap();
     bytes[5000] ^= 1;
     flipped.put(&names[1], &bytes);
+    let report =
+        |storage: &MemoryStorage| check_on(&(Arc::new(storage.crash(u64::MAX)) as Arc<dyn Storage>)).unwrap().damage;
+    assert!(
+        matches!(&report(&flipped)[..], [one] if one.starts_with(&names[1]) && one.contains("change streams alone"))
+    );
+    for whole in [&storage, &missing, &header_gone] {
+        assert_eq!(report(whole), [""; 0], "history that is gone is no damage");
+    }
     let (events, kind) = watch(&flipped).unwrap().unwrap_err();
     assert_eq!(kind, ErrorKind::Corrupt);
     assert!(events < 60, "{events}");

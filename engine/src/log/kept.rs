@@ -4,8 +4,9 @@
 //! one needed, from the newest on, as far as their headers can be read. They are no part of the database: what is missing or
 //! damaged among them ends the history that streams can read, and refuses nothing. Records are checked when they are read.
 
-use super::file::{Block, parse_name};
-use super::reader::Window;
+use super::file::{BLOCK_BYTES, Block, epoch, file_name, parse_name};
+use super::reader::{Found, Window, look};
+use super::record::KIND_WATERMARK;
 use super::recover::LogEnd;
 use super::{LogFileInfo, LogOptions};
 use crate::ids::{LogFileId, Seq};
@@ -49,4 +50,35 @@ pub(crate) fn keep(storage: &dyn Storage, options: &LogOptions, kept_from: LogFi
     }
     end.files.splice(..0, kept.into_iter().rev());
     Ok(())
+}
+
+/// What is wrong with the records of files that [`keep`] has found: nothing where `end` has none.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn damage(
+    storage: &dyn Storage,
+    options: &LogOptions,
+    first_file: LogFileId,
+    end: &LogEnd,
+) -> Result<Vec<String>> {
+    let mut damage = Vec::new();
+    for file in end.files.iter().filter(|file| file.id < first_file) {
+        let mut window = Window::new(storage.open(&file_name(file.id))?)?;
+        let (mut offset, mut next_seq) = (BLOCK_BYTES as u64, file.first_seq);
+        while next_seq <= file.last_seq {
+            let Found::Record { header, next } = look(&mut window, epoch(options.database, file.id), offset)? else {
+                let name = file_name(file.id);
+                damage.push(format!(
+                    "{name} is damaged at offset {offset}: {next_seq} is not to be found; change streams alone need it"
+                ));
+                break;
+            };
+            if header.kind != KIND_WATERMARK {
+                next_seq = Seq::from_raw(header.seq).next();
+            }
+            offset = next;
+        }
+    }
+    Ok(damage)
 }

@@ -28,7 +28,7 @@ mod stats;
 mod writer;
 
 pub use cursor::{LogCursor, OwnedRecord};
-pub(crate) use kept::keep;
+pub(crate) use kept::{damage as kept_damage, keep};
 pub use record::{KIND_WATERMARK, PAYLOAD_BYTES_MAX, Payload};
 pub use recover::{Cut, LogEnd, RecordRef, RecoverFloor, RecoveryReport, recover};
 pub(crate) use salvage::whole_records;

@@ -19,7 +19,7 @@ use crate::indexes::keys::KeyMaker;
 use crate::indexes::range::KeyRange;
 use crate::indexes::{IndexSet, IndexSource};
 use crate::io::{DiskStorage, Storage};
-use crate::log::{RecoverFloor, file_name, recover};
+use crate::log::{RecoverFloor, file_name, keep, kept_damage, recover};
 use crate::maintain::seal;
 use crate::manifest::{MANIFEST_FILE, Manifest, ManifestStore, SegmentEntry};
 use crate::options::Options;
@@ -230,7 +230,12 @@ fn check_log(storage: &dyn Storage, manifest: &Manifest, report: &mut CheckRepor
     report.commits = commits;
     report.damage.append(&mut bad);
     match result {
-        Ok((_, met)) => {
+        Ok((mut end, met)) => {
+            if manifest.watched_since.is_some() {
+                let kept = keep(storage, &options, manifest.kept_log_file, &mut end)
+                    .and_then(|()| kept_damage(storage, &options, manifest.first_log_file, &end));
+                report.damage.extend(kept.unwrap_or_else(|error| vec![error.message().to_owned()]));
+            }
             let cut = met.cut.map(|cut| {
                 format!(
                     "{}: {} bytes from offset {} on were never synced ({}): the next start leaves them out",
