@@ -7,6 +7,7 @@
 mod access;
 mod aggregate;
 mod api_examples;
+mod bank;
 mod bulk;
 mod changes;
 mod cli;
