@@ -15,7 +15,9 @@ use crate::negotiate::{self, Coding, Takes, visible};
 use crate::operation::Operation;
 
 /// How every request of the short way begins.
-const BEGIN: &[u8] = b"POST /v1/db/";
+const BEGIN: &[u8] = b"POST /v1/";
+/// The one path without a collection in it: the body names them.
+const TRANSACTION: &str = "/v1/transaction";
 /// A head with more fields goes the long way.
 const FIELDS_MAX: usize = 32;
 
@@ -158,8 +160,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Database, collection and operation of a path that needs no decoding and has no query string.
+/// Database, collection and operation of a path that needs no decoding and has no query string; no names where the body has
+/// them.
 fn route(path: &str) -> Option<(&str, &str, Operation)> {
+    if path == TRANSACTION {
+        return Some(("", "", Operation::Transaction));
+    }
     if path.bytes().any(|b| matches!(b, b'%' | b'?' | b'#')) {
         return None;
     }
@@ -223,6 +229,13 @@ mod tests {
     }
 
     #[test]
+    fn several_operations_in_one_request_name_their_collections_in_the_body() {
+        let text = request("POST /v1/transaction HTTP/1.1\r\n", "", "{\"operations\": []}");
+        let Look::Request(head) = look(text.as_bytes()) else { panic!("it is plain") };
+        assert_eq!((head.db, head.coll, head.operation), ("", "", Operation::Transaction));
+    }
+
+    #[test]
     fn every_beginning_of_a_plain_request_is_partial() {
         let text = request(LINE, "Connection: Keep-Alive\r\n", "{}");
         for end in 0..text.len() {
@@ -242,6 +255,10 @@ mod tests {
             "POST /v1/db/shop/orders/aggregate HTTP/1.1\r\n",
             "POST /v1/db/shop//findOne HTTP/1.1\r\n",
             "POST /v1/db/shop/orders HTTP/1.1\r\n",
+            "POST /v1/transactions HTTP/1.1\r\n",
+            "POST /v1/transaction/ HTTP/1.1\r\n",
+            "POST /v1/transaction?x=1 HTTP/1.1\r\n",
+            "POST /v1/db HTTP/1.1\r\n",
             "POST http://localhost/v1/db/shop/orders/findOne HTTP/1.1\r\n",
             "PRI * HTTP/2.0\r\n",
         ] {

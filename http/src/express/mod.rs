@@ -1,4 +1,4 @@
-//! The short way of small requests: a connection's document operations, read, run and answered without a stack between.
+//! The short way of small requests: a connection's document operations and whole transactions, read, run and answered without a stack between.
 //!
 //! Takes a connection before hyper has it. A request that `head.rs` understands whole is run by the same `routes::run` as
 //! every other, and `write.rs` answers it in one write. At the first request of another kind (a large or streamed body, a

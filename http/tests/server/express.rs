@@ -63,12 +63,30 @@ fn both_ways_answer_alike() {
         ("deleteOne", &[], r#"{"filter": {"_id": 8}}"#),
         ("deleteMany", &[], r#"{"filter": {"a": 6}}"#),
         ("bulkWrite", &[], r#"{"operations": [{"insertOne": {"document": {"_id": "b"}}}]}"#),
+        (
+            "transaction",
+            &[],
+            r#"{"operations": [{"ns": "d.c", "updateOne": {"filter": {"_id": 4}, "update": {"$inc": {"a": 1}}}}, {"ns": "e.f", "count": {}}]}"#,
+        ),
+        (
+            "transaction",
+            &[],
+            r#"{"operations": [{"ns": "d.c", "find": {"filter": {"a": 2}, "limit": 3, "sort": {"_id": 1}}}]}"#,
+        ),
+        ("transaction", &[], r#"{"operations": [{"ns": "d.c", "insertOne": {"document": {"_id": 4}}}]}"#),
+        ("transaction", &[], r#"{"operations": [{"ns": "d.c", "count": {}, "expect": {"count": 0}}]}"#),
+        ("transaction", &[("Transaction-Id", "t")], r#"{"operations": [{"ns": "d.c", "count": {}}]}"#),
+        ("transaction", &[], ""),
+        ("transaction", &[], "{"),
         ("aggregate", &[], "{}"),
         ("frobnicate", &[], "{}"),
         ("count", &[], "{}"),
     ];
     for (operation, headers, body) in cases {
-        let path = format!("/v1/db/d/c/{operation}");
+        let path = match *operation {
+            "transaction" => "/v1/transaction".to_owned(),
+            operation => format!("/v1/db/d/c/{operation}"),
+        };
         // After a request of another kind a connection stays on the long way.
         let [mut short, mut long] = [servers[0].connect(), servers[1].connect()];
         let ours = short.request("POST", &path, headers, body.as_bytes());

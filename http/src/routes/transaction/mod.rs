@@ -104,27 +104,35 @@ pub(crate) async fn single(State(app): State<Shared>, request: Request<Body>) ->
         if parts.headers.contains_key(HEADER) {
             return Err(unsupported("a transaction"));
         }
-        let parsed = quarrydb_jsonb::parse(body)?;
-        let plan = steps::plan(call, parsed.view())?;
-        let budget = &call.app.budget;
-        let results = if plan.is_quick() {
-            outcome::transact(call.database()?, &plan, budget)?
-        } else {
-            let (database, budget) = (call.database()?.clone(), budget.clone());
-            blocking(move || outcome::transact(&database, &plan, &budget)).await?
-        };
-        let (results, _held) = call.app.landed(results).await?;
-        let mut out = b"{\"results\":[".to_vec();
-        for (i, result) in results.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            result.print(call.form.style, &mut out);
-        }
-        out.extend_from_slice(b"]}");
-        Ok(call.answer(StatusCode::OK, out))
+        super::run(call, body).await
     })
     .await
+}
+
+/// The same with its whole body.
+///
+/// # Errors
+/// That of the first operation that fails, with nothing done.
+pub(crate) async fn several(call: &Call, body: &[u8]) -> Result<Response> {
+    let parsed = quarrydb_jsonb::parse(body)?;
+    let plan = steps::plan(call, parsed.view())?;
+    let budget = &call.app.budget;
+    let results = if plan.is_quick() {
+        outcome::transact(call.database()?, &plan, budget)?
+    } else {
+        let (database, budget) = (call.database()?.clone(), budget.clone());
+        blocking(move || outcome::transact(&database, &plan, &budget)).await?
+    };
+    let (results, _held) = call.app.landed(results).await?;
+    let mut out = b"{\"results\":[".to_vec();
+    for (i, result) in results.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        result.print(call.form.style, &mut out);
+    }
+    out.extend_from_slice(b"]}");
+    Ok(call.answer(StatusCode::OK, out))
 }
 
 /// `POST /v1/transactions`: begins one.
