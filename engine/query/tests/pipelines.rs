@@ -284,7 +284,7 @@ fn pipelines_in_pipelines_have_an_end() {
     }
 }
 
-/// A test's thread has 2 MiB of stack.
+/// A test's thread has 2 MiB of stack; what a host takes of it is added.
 #[test]
 fn a_thousand_stages_run_on_a_small_stack_and_no_more() {
     let stages = |n: usize, stage: &str| format!("[{}]", vec![stage; n].join(","));

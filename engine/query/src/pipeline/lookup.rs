@@ -7,6 +7,7 @@
 use super::foreign::Foreign;
 use super::host::{Fault, Host};
 use super::operator::{Flow, Next, Operator};
+use super::room::with_room;
 use super::run::Run;
 use super::stage::Stage;
 use super::sub::{self, Bound, SubPipeline};
@@ -278,9 +279,11 @@ impl LookingUp {
             (Some((_, foreign)), Some(values), Some(from)) if stages.first().is_none_or(Stage::reads_input) => {
                 let (filter, rest) = sub::beginning(stages);
                 let mut run = Run::new(rest);
-                self.foreign
-                    .each((from, foreign), values.view(), filter, host, &mut |found| run.push(found, host, sink))?;
-                run.finish(host, sink)
+                with_room(|| {
+                    self.foreign
+                        .each((from, foreign), values.view(), filter, host, &mut |found| run.push(found, host, sink))?;
+                    run.finish(host, sink)
+                })
             }
             _ => sub::run(stages, lookup.from.as_deref(), host, sink),
         }

@@ -26,6 +26,7 @@ mod operator;
 mod options;
 mod redact;
 mod refused;
+mod room;
 mod run;
 mod sort;
 mod sorter;

@@ -13,6 +13,7 @@ use super::lookup::{LookingUp, Lookup};
 use super::merge::Merge;
 use super::operator::Operator;
 use super::redact::Redacting;
+use super::room::{Roomy, STAGES_BETWEEN};
 use super::sort::{Sampling, Sorting};
 use super::stats::{CollStats, CollectionStats, IndexStats, IndexesStats};
 use super::union_with::{Bringing, Joining, UnionWith};
@@ -156,6 +157,7 @@ impl Stage {
         const FUSED_STAGES_MAX: usize = 24;
         let few = stages.len() <= FUSED_STAGES_MAX;
         let mut operators: Vec<Box<dyn Operator>> = Vec::with_capacity(stages.len());
+        let mut between = 0;
         while let Some((first, mut rest)) = stages.split_first() {
             operators.push(match (first, rest) {
                 (Self::Sort(sort), _) => Box::new(Sorting::new(sort, sort::wanted(rest))),
@@ -166,6 +168,11 @@ impl Stage {
                 _ => first.operator(),
             });
             stages = rest;
+            between += 1;
+            if between == STAGES_BETWEEN {
+                between = 0;
+                operators.push(Box::new(Roomy));
+            }
         }
         operators
     }

@@ -7,6 +7,7 @@
 use super::Pipeline;
 use super::host::{Fault, Host};
 use super::operator::Flow;
+use super::room::with_room;
 use super::run::Run;
 use super::stage::Stage;
 use super::within::{Inside, Within};
@@ -145,11 +146,13 @@ pub(super) fn run(
     host: &dyn Host,
     sink: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
 ) -> Result<(), Fault> {
-    let (filter, rest) = beginning(stages);
-    let mut run = Run::new(rest);
-    if let Some(collection) = collection.filter(|_| stages.first().is_none_or(Stage::reads_input)) {
-        let everything = Filter::everything();
-        host.find(None, collection, filter.unwrap_or(&everything), &mut |document| run.push(document, host, sink))?;
-    }
-    run.finish(host, sink)
+    with_room(|| {
+        let (filter, rest) = beginning(stages);
+        let mut run = Run::new(rest);
+        if let Some(collection) = collection.filter(|_| stages.first().is_none_or(Stage::reads_input)) {
+            let everything = Filter::everything();
+            host.find(None, collection, filter.unwrap_or(&everything), &mut |document| run.push(document, host, sink))?;
+        }
+        run.finish(host, sink)
+    })
 }
