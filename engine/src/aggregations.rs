@@ -12,6 +12,8 @@ use crate::core::Core;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::aggregate::{AggregateRequest, Aggregation, Place, Seen, Writer};
+use crate::options::WriteOptions;
+use crate::txn::output;
 use crate::txn::transaction::Transaction;
 
 impl Collection {
@@ -80,8 +82,14 @@ fn aggregate(
         Some(within) => within.seen(names)?,
         None => Seen::now(core, names),
     };
-    let writer = |_: &Arc<Write>| -> Result<Box<dyn Writer>> {
-        Err(Error::new(ErrorKind::NotImplemented, "$out and $merge are not built yet"))
+    let options = WriteOptions { journal: request.journal, deadline: request.deadline };
+    let writer = |write: &Arc<Write>| -> Result<Box<dyn Writer>> {
+        if within.is_some() {
+            let message = "$out and $merge cannot be part of a transaction: run the pipeline outside";
+            let error = Error::new(ErrorKind::InvalidInput, message);
+            return Err(error.with_code("OperationNotSupportedInTransaction", 263));
+        }
+        output::writer(core, place.db, write, options)
     };
     let aggregation = Aggregation::new(core, seen, place, request, &writer);
     match within {

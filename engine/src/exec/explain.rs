@@ -38,18 +38,18 @@ pub struct Explained {
 }
 
 /// One stage: its name, what is worth telling of it, and what it works on.
-struct Stage {
+pub(super) struct Stage {
     name: &'static str,
     facts: Vec<(&'static str, JsonbBuf)>,
     inputs: Vec<Stage>,
 }
 
 impl Stage {
-    fn new(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>) -> Self {
+    pub(super) fn new(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>) -> Self {
         Self { name, facts, inputs: Vec::new() }
     }
 
-    fn on(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>, input: Self) -> Self {
+    pub(super) fn on(name: &'static str, facts: Vec<(&'static str, JsonbBuf)>, input: Self) -> Self {
         Self { name, facts, inputs: vec![input] }
     }
 
@@ -95,11 +95,11 @@ impl Stage {
     }
 }
 
-fn text(value: &str) -> JsonbBuf {
+pub(super) fn text(value: &str) -> JsonbBuf {
     built(|builder| builder.string(value))
 }
 
-fn number(value: u64) -> JsonbBuf {
+pub(super) fn number(value: u64) -> JsonbBuf {
     built(|builder| builder.int64(value.cast_signed()))
 }
 
@@ -114,7 +114,7 @@ fn built(make: impl FnOnce(&mut Builder)) -> JsonbBuf {
 }
 
 /// How the rows of a scan are found, once they were.
-fn leaf(scan: &Scan, columns: &mut u64) -> Result<Stage> {
+pub(super) fn leaf(scan: &Scan, columns: &mut u64) -> Result<Stage> {
     let residue = |stage| if scan.filter.is_everything() { stage } else { Stage::on("Filter", Vec::new(), stage) };
     let Some(stage) = scan.describe()? else { return Ok(residue(Stage::new("DocumentScan", Vec::new()))) };
     let mut paths = Vec::new();
@@ -128,7 +128,7 @@ fn leaf(scan: &Scan, columns: &mut u64) -> Result<Stage> {
 }
 
 /// How the rows of a scan are found that come in the order of an index.
-fn walked(scan: &Scan, index: &str, decides: bool) -> Stage {
+pub(super) fn walked(scan: &Scan, index: &str, decides: bool) -> Stage {
     let stage = Stage::new("RangeIndex", vec![("indexName", text(index))]);
     if decides || scan.filter.is_everything() { stage } else { Stage::on("Filter", Vec::new(), stage) }
 }
@@ -152,7 +152,7 @@ pub(crate) fn explain_find(
     }
     let point = is_point(&request);
     let sorts = request.sort.is_some() && !point;
-    let mut took = Took::begin(collection);
+    let mut took = Took::of(collection);
     let mut cursor = find::find(core, collection, request)?;
     if sorts {
         let method = match (cursor.sort_index(), cursor.spilled_bytes(), bounded) {
@@ -170,6 +170,7 @@ pub(crate) fn explain_find(
     let found = match cursor.scan() {
         Some(scan) => {
             took.look_at(scan)?;
+            took.examined = scan.examined.load(Ordering::Relaxed);
             match in_order_of {
                 Some((name, decides)) => walked(scan, &name, decides),
                 None => leaf(scan, &mut took.columns)?,
@@ -191,7 +192,7 @@ pub(crate) fn explain_count(
     collection: Option<&CollectionState>,
     request: FindRequest,
 ) -> Result<Explained> {
-    let mut took = Took::begin(collection);
+    let mut took = Took::of(collection);
     let point = is_point(&request);
     let (skip, limit, deadline) = (request.skip, request.limit, request.deadline);
     let input = match collection {
@@ -207,6 +208,7 @@ pub(crate) fn explain_count(
             let rows = scan.count()?.saturating_sub(skip);
             took.rows = limit.filter(|&limit| limit > 0).map_or(rows, |limit| rows.min(limit));
             took.look_at(&scan)?;
+            took.examined = scan.examined.load(Ordering::Relaxed);
             core.counters.documents_examined.fetch_add(took.examined, Ordering::Relaxed);
             leaf(&scan, &mut took.columns)?
         }
@@ -232,33 +234,38 @@ fn is_point(request: &FindRequest) -> bool {
     request.filter.id_point().is_some()
 }
 
-fn id_lookup() -> Stage {
+pub(super) fn id_lookup() -> Stage {
     Stage::on("Filter", Vec::new(), Stage::new("IdLookup", vec![("indexName", text("_id_"))]))
 }
 
 /// What a reading took.
-struct Took {
+pub(super) struct Took {
     started: u64,
-    rows: u64,
-    examined: u64,
-    columns: u64,
+    pub rows: u64,
+    pub examined: u64,
+    pub columns: u64,
     segments: u64,
     skipped: u64,
 }
 
 impl Took {
-    fn begin(collection: Option<&CollectionState>) -> Self {
-        let segments = collection.map_or(0, |c| c.version().segments.len() as u64);
-        Self { started: monotonic_nanos(), rows: 0, examined: 0, columns: 0, segments, skipped: 0 }
+    /// Nothing yet.
+    pub(super) fn begin() -> Self {
+        Self { started: monotonic_nanos(), rows: 0, examined: 0, columns: 0, segments: 0, skipped: 0 }
     }
 
-    fn look_at(&mut self, scan: &Scan) -> Result<()> {
-        self.examined = scan.examined.load(Ordering::Relaxed);
+    fn of(collection: Option<&CollectionState>) -> Self {
+        let segments = collection.map_or(0, |c| c.version().segments.len() as u64);
+        Self { segments, ..Self::begin() }
+    }
+
+    pub(super) fn look_at(&mut self, scan: &Scan) -> Result<()> {
+        self.segments = scan.version.segments.len() as u64;
         self.skipped = scan.segments_skipped()?;
         Ok(())
     }
 
-    fn explained(self, plan: Stage) -> Result<Explained> {
+    pub(super) fn explained(self, plan: Stage) -> Result<Explained> {
         let time_micros = monotonic_nanos().saturating_sub(self.started) / 1000;
         let mut builder = Builder::new();
         plan.print(&mut builder)?;

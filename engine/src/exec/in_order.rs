@@ -28,12 +28,22 @@ impl<T, E> Slot<T, E> {
     }
 
     fn take(&self) -> Result<T, E> {
+        let of_pool = rayon::current_thread_index().is_some();
         let mut made = self.made.lock();
         loop {
             if let Some(made) = made.take() {
                 return made;
             }
-            self.filled.wait(&mut made);
+            if of_pool {
+                // Whoever calls from the pool's own threads works on: else the pieces might wait for it.
+                drop(made);
+                if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                    std::thread::yield_now();
+                }
+                made = self.made.lock();
+            } else {
+                self.filled.wait(&mut made);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod group;
 pub(crate) mod insert;
 mod inside;
 pub(crate) mod modify;
+pub(crate) mod output;
 pub(crate) mod payload;
 mod reading;
 pub(crate) mod registry;

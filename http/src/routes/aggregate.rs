@@ -38,7 +38,9 @@ pub(crate) fn request(call: &Call, fields: &Fields<'_>) -> Result<AggregateReque
     let mut request = AggregateRequest::new(Pipeline::parse(fields.required("pipeline")?, &context)?);
     drop(patterns);
     request.allow_disk_use = fields.bool("allowDiskUse", true)?;
-    request.deadline = fields.deadline(call.app.settings.max_time)?;
+    let options = call.write_options(fields)?;
+    request.deadline = options.deadline;
+    request.journal = options.journal;
     Ok(request)
 }
 

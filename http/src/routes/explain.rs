@@ -6,6 +6,7 @@ use quarrydb::{Collection, Explained, FindRequest};
 use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::{Distinct, Update};
 
+use super::aggregate;
 use super::write::update_of;
 use super::{Call, blocking, context, filter, projection, sort};
 use crate::answer;
@@ -43,7 +44,7 @@ const TAKEN: [(&str, &[&str]); 13] = [
         &["filter", "replacement", "projection", "sort", "upsert", "returnDocument", "hint", "let", "writeConcern"],
     ),
     ("findOneAndDelete", &["filter", "projection", "sort", "hint", "let", "writeConcern"]),
-    ("aggregate", &["pipeline", "let", "hint", "allowDiskUse"]),
+    ("aggregate", &aggregate::TAKEN),
 ];
 
 /// explain.
@@ -56,10 +57,15 @@ pub(crate) async fn explain(call: &Call, body: &[u8]) -> Result<Response> {
         let message = format!("explain takes one operation: one of {}", names.join(", "));
         return Err(ApiError::bad("FailedToParse", 9, message));
     };
-    if name == "aggregate" {
-        return Err(ApiError::not_implemented("aggregate"));
-    }
     let collection = call.collection(&fields)?;
+    if name == "aggregate" {
+        let fields = Fields::new(value, name, taken, &[])?;
+        fields.check_hint(&collection)?;
+        let request = aggregate::request(call, &fields).map_err(|e| e.inside(name))?;
+        aggregate::check_access(call, collection.database_name(), &request)?;
+        let explained = blocking(move || Ok(collection.aggregate(request)?.explain()?)).await?;
+        return Ok(call.answer(StatusCode::OK, print(call, &explained)));
+    }
     let request = request(call, &collection, name, taken, value).map_err(|e| e.inside(name))?;
     let explained = if name == "count" && request.filter.is_everything() {
         collection.explain_count(request)?

@@ -11,11 +11,12 @@ use parking_lot::Mutex;
 use quarrydb_jsonb::{JsonbRef, id_hash};
 use quarrydb_query::expr::Budget;
 use quarrydb_query::path_walk::FieldPath;
-use quarrydb_query::pipeline::{Fault, Flow, Host, Spill, Write};
+use quarrydb_query::pipeline::{CollStats, Fault, Flow, Host, IndexStats, Spill, Write};
 use quarrydb_query::{Filter, QueryError};
 
 use super::spill::SpillTo;
-use super::{Place, Writer};
+use super::{Place, Writer, stats};
+use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::scan::{Ask, Scan, matches};
@@ -55,6 +56,7 @@ pub(crate) struct EngineHost {
     core: Arc<Core>,
     seen: Seen,
     db: Box<str>,
+    collection: Option<Box<str>>,
     deadline: Option<Deadline>,
     disk: bool,
     stage_bytes: usize,
@@ -62,6 +64,8 @@ pub(crate) struct EngineHost {
     writer: Option<Mutex<Box<dyn Writer>>>,
     /// Bytes that stages put on the disk.
     spilled: Arc<AtomicU64>,
+    examined: AtomicU64,
+    ran_on_columns: AtomicBool,
 }
 
 impl fmt::Debug for EngineHost {
@@ -101,12 +105,15 @@ impl EngineHost {
             core: Arc::clone(core),
             seen,
             db: place.db.into(),
+            collection: place.collection.map(Box::from),
             deadline,
             disk,
             stage_bytes: STAGE_BYTES_MAX.min(core.queries.max() / SHARE),
             go_on: Box::new(go_on),
             writer: writer.map(Mutex::new),
             spilled: Arc::default(),
+            examined: AtomicU64::new(0),
+            ran_on_columns: AtomicBool::new(false),
         }
     }
 
@@ -129,6 +136,32 @@ impl EngineHost {
     /// What is seen of a collection; none where it has no documents.
     pub(super) fn view(&self, db: Option<&str>, collection: &str) -> Option<&View> {
         self.seen.views.get(&(db.unwrap_or(&self.db).to_owned(), collection.to_owned()))
+    }
+
+    /// Counts documents that were looked at.
+    pub(super) fn note_examined(&self, documents: u64) {
+        self.examined.fetch_add(documents, Ordering::Relaxed);
+        self.core.counters.documents_examined.fetch_add(documents, Ordering::Relaxed);
+    }
+
+    /// Documents that were looked at, but for those of a cursor.
+    pub(super) fn examined(&self) -> u64 {
+        self.examined.load(Ordering::Relaxed)
+    }
+
+    /// Notes that columns answered the first stage behind the filter.
+    pub(super) fn note_columns(&self) {
+        self.ran_on_columns.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they did.
+    pub(super) fn ran_on_columns(&self) -> bool {
+        self.ran_on_columns.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that stages put on the disk.
+    pub(super) fn spilled(&self) -> u64 {
+        self.spilled.load(Ordering::Relaxed)
     }
 
     /// An error once nobody waits any more.
@@ -155,12 +188,18 @@ impl EngineHost {
         }
     }
 
+    /// A collection as it stands now; the pipeline's own where none is named.
+    fn state(&self, collection: Option<&str>) -> Result<Arc<CollectionState>, Fault> {
+        let collection = collection.or(self.collection.as_deref()).unwrap_or_default();
+        self.core.catalog.get(&self.db, collection).ok_or_else(|| no_collection(&self.db, collection))
+    }
+
     /// The document of a view that a filter with a known `_id` matches.
     pub(super) fn point(&self, view: &View, id: JsonbRef<'_>, filter: &Filter) -> Result<Option<StoredDocument>> {
         let found = view.version.find(id_hash(id), id, self.seen.snapshot.seq())?;
         self.seen.snapshot.check()?;
         let Some(document) = found else { return Ok(None) };
-        self.core.counters.documents_examined.fetch_add(1, Ordering::Relaxed);
+        self.note_examined(1);
         Ok(matches(filter, document.view(), self.deadline)?.then_some(document))
     }
 
@@ -241,9 +280,32 @@ impl Host for EngineHost {
         })
     }
 
+    fn collection_stats(
+        &self,
+        asked: &CollStats,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        let state = self.state(asked.collection.as_deref())?;
+        each(stats::collection(&self.core, &state, asked)?.view()).map(drop)
+    }
+
+    fn index_stats(
+        &self,
+        asked: &IndexStats,
+        each: &mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>,
+    ) -> Result<(), Fault> {
+        let state = self.state(asked.collection.as_deref())?;
+        for index in stats::indexes(&state)? {
+            if each(index.view())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn write(&self, _: &Write, document: JsonbRef<'_>) -> Result<(), Fault> {
         match &self.writer {
-            Some(writer) => Ok(writer.lock().write(document, self.budget())?),
+            Some(writer) => Ok(writer.lock().write(document)?),
             None => Err(nobody_writes()),
         }
     }
@@ -254,6 +316,11 @@ impl Host for EngineHost {
             None => Err(nobody_writes()),
         }
     }
+}
+
+/// A collection of which there is nothing to tell.
+fn no_collection(db: &str, collection: &str) -> Fault {
+    QueryError::new("NamespaceNotFound", 26, format!("Collection [{db}.{collection}] not found.")).into()
 }
 
 fn nobody_writes() -> Fault {

@@ -1,6 +1,5 @@
 //! The documents that go into a pipeline: one by its `_id`, the first of a sort, or all of a scan.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Place;
@@ -55,6 +54,5 @@ impl Input {
 
 /// Counts what a scan looked at.
 pub(super) fn note_examined(host: &EngineHost, scan: &Scan) {
-    let examined = scan.examined.load(Ordering::Relaxed);
-    Arc::clone(host.core()).counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
+    host.note_examined(scan.examined.load(Ordering::Relaxed));
 }

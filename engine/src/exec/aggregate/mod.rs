@@ -8,12 +8,14 @@
 //! Reading order: here, `names.rs`, `plan.rs`, `input.rs`, `host.rs`, `run.rs`, `spill.rs`.
 
 mod columns;
+mod explain;
 mod host;
 mod input;
 pub(crate) mod names;
 mod plan;
 mod run;
 mod spill;
+mod stats;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -21,7 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quarrydb_jsonb::JsonbRef;
-use quarrydb_query::expr::Budget;
 use quarrydb_query::pipeline::{Pipeline, Write};
 
 pub(crate) use self::host::{EngineHost, Seen};
@@ -41,6 +42,8 @@ pub struct AggregateRequest {
     pub allow_disk_use: bool,
     /// When to give up.
     pub deadline: Option<Deadline>,
+    /// Whether what `$out` and `$merge` write waits for stable storage; none: as the database is set.
+    pub journal: Option<bool>,
     /// Asked now and then, from any thread, whether anyone still wants the answer; none: somebody does.
     pub is_wanted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
@@ -49,7 +52,7 @@ impl AggregateRequest {
     /// All that `pipeline` gives.
     #[must_use]
     pub fn new(pipeline: Pipeline) -> Self {
-        Self { pipeline, allow_disk_use: true, deadline: None, is_wanted: None }
+        Self { pipeline, allow_disk_use: true, deadline: None, journal: None, is_wanted: None }
     }
 
     /// The collections beside its own that it reads or writes, where it runs in the database `db`: database, collection
@@ -75,7 +78,7 @@ pub(crate) trait Writer: fmt::Debug + Send {
     ///
     /// # Errors
     /// What stands against it.
-    fn write(&mut self, document: JsonbRef<'_>, budget: Budget<'_>) -> Result<()>;
+    fn write(&mut self, document: JsonbRef<'_>) -> Result<()>;
 
     /// There are no more: what was taken is written for good.
     ///
@@ -124,7 +127,7 @@ impl Aggregation {
         request: AggregateRequest,
         writer: MakeWriter<'_>,
     ) -> Result<Self> {
-        let AggregateRequest { pipeline, allow_disk_use, deadline, is_wanted } = request;
+        let AggregateRequest { pipeline, allow_disk_use, deadline, is_wanted, .. } = request;
         let plan = Plan::new(pipeline);
         let writer = plan.write().map(writer).transpose()?;
         let host = EngineHost::new(core, seen, place, deadline, is_wanted, allow_disk_use, writer);
@@ -138,8 +141,8 @@ impl Aggregation {
     /// Those of the stages; `TimedOut`, `Cancelled`; `LimitExceeded` and `Busy` for memory; `Corrupt`, `Io`.
     pub fn each(self, each: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
         let mut take = |document: JsonbRef<'_>| Ok(each(document)?);
-        let Self { plan, input, host, witness } = self;
-        let result = run::run(&plan, input, &host, &mut take).map_err(|fault| host.error(fault));
+        let Self { plan, mut input, host, witness } = self;
+        let result = run::run(&plan, &mut input, &host, &mut take).map_err(|fault| host.error(fault));
         if let (Err(_), Some(witness)) = (&result, &witness) {
             witness.failed();
         }
@@ -166,7 +169,7 @@ impl Aggregation {
                 input::note_examined(&host, &scan);
                 result
             }
-            input => run::run(&plan, input, &host, &mut |document| Ok(pieces.add(document, print))),
+            mut input => run::run(&plan, &mut input, &host, &mut |document| Ok(pieces.add(document, print))),
         };
         let result = result.map_err(|fault| host.error(fault));
         let cancelled = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled);

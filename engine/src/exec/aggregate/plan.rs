@@ -100,6 +100,11 @@ impl Plan {
         self.columns.is_none() && self.rest.is_empty()
     }
 
+    /// Takes the stage that writes out of it.
+    pub(super) fn take_write(&mut self) -> Option<Stage> {
+        self.write().is_some().then(|| self.rest.pop()).flatten()
+    }
+
     /// All stages that documents go through.
     pub(super) fn stages(&self) -> Vec<Stage> {
         self.each.iter().chain(&self.rest).cloned().collect()

@@ -35,10 +35,10 @@ type Take<'t> = &'t mut dyn FnMut(JsonbRef<'_>) -> Result<Flow, Fault>;
 ///
 /// # Errors
 /// Those of the stages, of the host and of `sink`.
-pub(super) fn run(plan: &Plan, input: Input, host: &EngineHost, sink: Take<'_>) -> Result<(), Fault> {
+pub(super) fn run(plan: &Plan, input: &mut Input, host: &EngineHost, sink: Take<'_>) -> Result<(), Fault> {
     match input {
         Input::Nothing => Run::new(&plan.rest).finish(host, sink),
-        Input::Cursor(mut cursor) => {
+        Input::Cursor(cursor) => {
             let mut run = Run::new(&plan.stages());
             while let Some(document) = cursor.next()? {
                 host.check()?;
@@ -49,8 +49,8 @@ pub(super) fn run(plan: &Plan, input: Input, host: &EngineHost, sink: Take<'_>) 
             run.finish(host, sink)
         }
         Input::Scan(scan) => {
-            let result = of_scan(plan, &scan, host, sink);
-            note_examined(host, &scan);
+            let result = of_scan(plan, scan, host, sink);
+            note_examined(host, scan);
             result
         }
     }
@@ -60,6 +60,7 @@ fn of_scan(plan: &Plan, scan: &Scan, host: &EngineHost, sink: Take<'_>) -> Resul
     if let Some(columns) = &plan.columns {
         let mut run = Run::new(plan.rest.get(1..).unwrap_or_default());
         if columns.run(scan, host, &mut |document| run.push(document, host, sink))? {
+            host.note_columns();
             return run.finish(host, sink);
         }
     }
