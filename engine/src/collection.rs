@@ -387,16 +387,21 @@ impl Collection {
         at_hand::count(&self.core, self.state().as_deref(), filter, skip, limit)
     }
 
-    /// Whether a `find` of few documents is answered by a look at a few places in memory: by a declared index, or because
-    /// there is little to look at. Else it is for a thread that may wait.
+    /// Gives the first document that a request asks for, if there is one and it is found by a look at a few places in
+    /// memory: by a declared index, or because there is little to look at. Else the request comes back:
+    /// [`Collection::find`] is for a thread that may wait.
     ///
     /// # Errors
     /// As [`Collection::find`].
-    pub fn is_at_hand(&self, filter: &Filter) -> Result<bool> {
+    pub fn find_one_at_hand(
+        &self,
+        request: FindRequest,
+        give: &mut dyn FnMut(JsonbRef<'_>),
+    ) -> Result<Option<FindRequest>> {
         if self.is_within() {
-            return Ok(false);
+            return Ok(Some(request));
         }
-        at_hand::find(&self.core, self.state().as_deref(), filter)
+        at_hand::find_one(&self.core, self.state().as_deref(), request, give)
     }
 
     /// Whether it has so few documents that looking at them all costs less than handing that to another thread.

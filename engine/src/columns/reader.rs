@@ -30,7 +30,21 @@ pub(crate) struct Columns {
 #[derive(Debug)]
 pub(crate) struct ColumnData {
     column: Section,
-    postings: SmallVec<[(u8, Section); 2]>,
+    postings: SmallVec<[(u8, Lists); 1]>,
+}
+
+/// The postings of a lane.
+#[derive(Debug)]
+struct Lists {
+    section: Section,
+    /// How many rows the lists before each have, and all of them.
+    before: OnceLock<Box<[u64]>>,
+}
+
+impl Lists {
+    fn new(section: Section) -> Self {
+        Self { section, before: OnceLock::new() }
+    }
 }
 
 /// Columns with what they are read from.
@@ -109,7 +123,8 @@ impl Columns {
         let mut opened = Vec::with_capacity(made.len());
         for made in made {
             directory.paths.push((made.path.into(), made.rows));
-            let postings = made.postings.into_iter().map(|(tag, bytes)| (tag, Section::owned(bytes))).collect();
+            let postings =
+                made.postings.into_iter().map(|(tag, bytes)| (tag, Lists::new(Section::owned(bytes)))).collect();
             opened.push(OnceLock::from(ColumnData { column: Section::owned(made.column), postings }));
         }
         Ok(Self { name: "a tail".to_owned(), directory, opened })
@@ -143,12 +158,14 @@ impl Columns {
         for info in segment.sections() {
             if info.kind == KIND_POSTINGS && info.item / LANE_TAGS == place {
                 let tag = (info.item % LANE_TAGS) as u8;
-                postings.extend(segment.section(KIND_POSTINGS, info.item)?.map(|section| (tag, section)));
+                postings.extend(segment.section(KIND_POSTINGS, info.item)?.map(|section| (tag, Lists::new(section))));
             }
         }
         let data = ColumnData { column, postings };
         let path = self.directory.paths.get(place as usize).map_or("", |(path, _)| path);
-        match data.column().map(|column| column.rows()) {
+        // All lanes once: what is opened later was opened before.
+        let opened = Column::open(&data.column).and_then(|column| Ok((column.rows(), column.lanes()?)));
+        match opened.map(|(rows, _)| rows) {
             Ok(rows) if rows == segment.rows() => Ok(data),
             Ok(rows) => Err(self.damaged(path, &format_args!("it has {rows} rows, the segment {}", segment.rows()))),
             Err(error) => Err(self.damaged(path, &error)),
@@ -188,7 +205,7 @@ impl Columns {
     /// Bytes of columns in memory: those of a tail.
     pub(crate) fn bytes(&self) -> usize {
         let of = |data: &ColumnData| {
-            let all = std::iter::once(&data.column).chain(data.postings.iter().map(|(_, section)| section));
+            let all = std::iter::once(&data.column).chain(data.postings.iter().map(|(_, lists)| &lists.section));
             all.filter(|section| !section.is_mapped()).map(|section| section.len()).sum::<usize>()
         };
         self.opened.iter().filter_map(OnceLock::get).map(of).sum()
@@ -201,7 +218,7 @@ impl ColumnData {
     /// # Errors
     /// `Corrupt` of the index.
     pub(crate) fn column(&self) -> quarrydb_index::Result<Column<'_>> {
-        Column::open(&self.column)
+        Column::reopen(&self.column)
     }
 
     /// The postings of a lane, where there are some.
@@ -210,6 +227,33 @@ impl ColumnData {
     /// `Corrupt` of the index.
     pub(crate) fn postings(&self, tag: Tag) -> quarrydb_index::Result<Option<Postings<'_>>> {
         let found = self.postings.iter().find(|(of, _)| *of == tag as u8);
-        found.map(|(_, section)| Postings::open(section)).transpose()
+        found.map(|(_, lists)| Postings::open(&lists.section)).transpose()
+    }
+
+    /// How many rows a run of the lists of a lane have together, each counted in each list; `postings` are those of the lane.
+    ///
+    /// # Errors
+    /// `Corrupt` of the index.
+    pub(crate) fn rows_in(
+        &self,
+        tag: Tag,
+        postings: &Postings<'_>,
+        lists: std::ops::Range<usize>,
+    ) -> quarrydb_index::Result<u64> {
+        let Some((_, own)) = self.postings.iter().find(|(of, _)| *of == tag as u8) else { return Ok(0) };
+        let before = match own.before.get() {
+            Some(before) => before,
+            None => {
+                let (mut sums, mut sum) = (Vec::with_capacity(postings.len() + 1), 0);
+                sums.push(0);
+                for list in 0..postings.len() {
+                    sum += postings.list(list)?.len();
+                    sums.push(sum);
+                }
+                own.before.get_or_init(|| sums.into())
+            }
+        };
+        let at = |list: usize| before.get(list).or(before.last()).copied().unwrap_or(0);
+        Ok(at(lists.end).saturating_sub(at(lists.start)))
     }
 }

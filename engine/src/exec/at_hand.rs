@@ -4,17 +4,26 @@
 //! What would wait for a disk, make columns or look through many values is not at hand: whoever asks is told so at once,
 //! and asks again where it may take its time. The answers are those of `scan.rs`.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use quarrydb_index::RowSet;
+use quarrydb_jsonb::JsonbRef;
 use quarrydb_query::Filter;
 
-use super::by_index::best;
+use super::by_index::ByIndex;
+use super::cursor::{Wanted, projected};
+use super::find::FindRequest;
 use super::parts::{Part, PartColumns};
-use super::scan::{Ask, Scan};
+use super::scan::{Ask, RowAt, Scan, matches};
+use super::select::Selection;
 use crate::catalog::CollectionState;
 use crate::core::Core;
 use crate::error::Result;
+use crate::ids::RowId;
 use crate::mvcc::version::Sealed;
+use crate::plan::Rows;
 
 /// Rows of a tail without columns that are few enough.
 pub(crate) const ROWS_MAX: u32 = 256;
@@ -25,15 +34,12 @@ const SCANNED_MAX: u32 = 1 << 15;
 /// Parts that are asked one after the other.
 const PARTS_MAX: usize = 32;
 
-/// The scan of a filter, where its parts are few.
-fn scan(core: &Arc<Core>, collection: &CollectionState, filter: &Filter) -> Result<Option<Scan>> {
-    let snapshot = core.snapshot();
-    let scan = Scan::new(collection, snapshot, filter.clone(), None, Ask::AtHand.within(&core.options))?;
+/// Whether the parts of a scan are few, and those without columns small.
+fn is_few(scan: &Scan) -> bool {
     let is_plain = |part: &Part| {
         matches!(part.columns, PartColumns::None) && part.rows > ROWS_MAX && part.selection.get().is_none()
     };
-    let few = scan.parts.len() <= PARTS_MAX && !scan.parts.iter().any(is_plain);
-    Ok(few.then_some(scan))
+    scan.parts.len() <= PARTS_MAX && !scan.parts.iter().any(is_plain)
 }
 
 /// Whether a snapshot sees all rows of a segment.
@@ -53,7 +59,10 @@ pub(crate) fn count(
     limit: Option<u64>,
 ) -> Result<Option<u64>> {
     let Some(collection) = collection else { return Ok(Some(0)) };
-    let Some(scan) = scan(core, collection, filter)? else { return Ok(None) };
+    let scan = Scan::new(collection, core.snapshot(), filter.clone(), None, Ask::AtHand.within(&core.options))?;
+    if !is_few(&scan) {
+        return Ok(None);
+    }
     let mut all = 0;
     for part in &scan.parts {
         if let PartColumns::Segment(sealed) = &part.columns {
@@ -88,10 +97,21 @@ pub(crate) fn count(
             None => scan.count_part(part)?,
         };
     }
-    let examined = scan.examined.load(std::sync::atomic::Ordering::Relaxed);
-    core.counters.documents_examined.fetch_add(examined, std::sync::atomic::Ordering::Relaxed);
+    let examined = scan.examined.load(Ordering::Relaxed);
+    core.counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
     let after_skip = all.saturating_sub(skip);
     Ok(Some(limit.filter(|&limit| limit > 0).map_or(after_skip, |limit| after_skip.min(limit))))
+}
+
+/// The parts of tails that have columns.
+fn chunks(scan: &Scan) -> usize {
+    scan.parts.iter().filter(|part| matches!(part.columns, PartColumns::Chunk(_))).count()
+}
+
+/// The few rows of a segment that a declared index leaves, where one is read already.
+fn few_by_index(scan: &Scan, part: &Part, sealed: &Sealed) -> Result<Option<ByIndex>> {
+    let found = if sealed.indexes.are_open() { scan.by_index(part)? } else { None };
+    Ok(found.filter(|found| found.is_few() && found.is_enough()))
 }
 
 /// Whether a few documents that match are found at hand.
@@ -103,18 +123,96 @@ pub(crate) fn find(core: &Arc<Core>, collection: Option<&CollectionState>, filte
     if filter.is_everything() {
         return Ok(false);
     }
-    let Some(scan) = scan(core, collection, filter)? else { return Ok(false) };
-    if scan.parts.iter().filter(|part| matches!(part.columns, PartColumns::Chunk(_))).count() > CHUNKS_MAX {
+    let scan = Scan::new(collection, core.snapshot(), filter.clone(), None, Ask::AtHand.within(&core.options))?;
+    if !is_few(&scan) || chunks(&scan) > CHUNKS_MAX {
         return Ok(false);
     }
     for part in &scan.parts {
-        if let PartColumns::Segment(sealed) = &part.columns {
-            let few = sealed.indexes.are_open()
-                && best(&scan.indexes, sealed, filter)?.is_some_and(|found| found.is_few() && found.is_enough());
-            if !few {
-                return Ok(false);
-            }
+        if let PartColumns::Segment(sealed) = &part.columns
+            && few_by_index(&scan, part, sealed)?.is_none()
+        {
+            return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Gives the first document that a request asks for, projected, if it is at hand; else the request comes back.
+///
+/// # Errors
+/// `Corrupt` and `Io` of what was read before; the filter's and the projection's own.
+pub(crate) fn find_one(
+    core: &Arc<Core>,
+    collection: Option<&CollectionState>,
+    request: FindRequest,
+    give: &mut dyn FnMut(JsonbRef<'_>),
+) -> Result<Option<FindRequest>> {
+    let Some(collection) = collection else { return Ok(None) };
+    if request.sort.is_some() || request.filter.is_everything() {
+        return Ok(Some(request));
+    }
+    let FindRequest { filter, projection, sort: _, skip, limit, deadline, allow_disk_use } = request;
+    let later = |filter, projection| {
+        Ok(Some(FindRequest { filter, projection, sort: None, skip, limit, deadline, allow_disk_use }))
+    };
+    let scan = Scan::new(collection, core.snapshot(), filter, deadline, Ask::AtHand.within(&core.options))?;
+    if !is_few(&scan) || chunks(&scan) > CHUNKS_MAX {
+        return later(scan.filter, projection);
+    }
+    let wanted = match &projection {
+        Some(own) => Wanted { projection: Some(own.clone().for_filter(&scan.filter)?), deadline },
+        None => Wanted { projection: None, deadline },
+    };
+    let mut left = skip;
+    let mut take = |document: JsonbRef<'_>| {
+        if left > 0 {
+            left -= 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        match wanted.projection {
+            None => give(document),
+            Some(_) => give(projected(&wanted, document)?.view()),
+        }
+        Ok(ControlFlow::Break(()))
+    };
+    for (index, part) in scan.parts.iter().enumerate() {
+        let flow = if let PartColumns::Segment(sealed) = &part.columns {
+            let Some(by_index) = few_by_index(&scan, part, sealed)? else { return later(scan.filter, projection) };
+            let selection = Selection::new(by_index.answer(part.rows)?, scan.unseen(part)?, part.rows);
+            few_rows(&scan, part, &selection, &mut take)?
+        } else {
+            scan.run_part(index, &mut take)?
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    let examined = scan.examined.load(Ordering::Relaxed);
+    core.counters.documents_examined.fetch_add(examined, Ordering::Relaxed);
+    core.counters.cursors_opened.fetch_add(1, Ordering::Relaxed);
+    Ok(None)
+}
+
+/// The matching rows of few, each read by itself: its block is likely to be wanted again.
+fn few_rows(
+    scan: &Scan,
+    part: &Part,
+    selection: &Selection,
+    take: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    let rows = match &selection.rows {
+        Rows::None => return Ok(ControlFlow::Continue(())),
+        Rows::All => RowSet::range(0..part.rows),
+        Rows::Some(rows) => rows.clone(),
+    };
+    let exact = selection.is_exact();
+    for row in rows.iter() {
+        let at = RowAt { source: part.source, row: RowId::from_raw(part.first + row.number()) };
+        let document = scan.address(at).document()?;
+        scan.examined.fetch_add(1, Ordering::Relaxed);
+        if (exact || matches(&scan.filter, document.view(), scan.deadline)?) && take(document.view())?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }

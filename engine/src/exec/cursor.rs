@@ -330,7 +330,7 @@ fn take(skip: &mut u64, limit: &mut Option<u64>, keep: impl FnOnce() -> Result<(
     Ok(ControlFlow::Continue(()))
 }
 
-fn projected(wanted: &Wanted, document: JsonbRef<'_>) -> Result<JsonbBuf> {
+pub(super) fn projected(wanted: &Wanted, document: JsonbRef<'_>) -> Result<JsonbBuf> {
     let Some(projection) = &wanted.projection else {
         return Ok(JsonbBuf::from_valid(document.as_bytes().to_vec()));
     };

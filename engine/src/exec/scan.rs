@@ -561,12 +561,24 @@ impl Scan {
         }
         let index = self.parts.iter().position(|own| std::ptr::eq(own, part)).unwrap_or(self.parts.len());
         let mut count = 0;
-        let whole = Morsel { part: index, rows: 0..part.rows };
-        let _ = self.run(&whole, &mut BlockBuf::default(), &mut |_, _| {
+        let _ = self.run_part(index, &mut |_| {
             count += 1;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(count)
+    }
+
+    /// The matching rows of one part, in order, until `take` breaks.
+    ///
+    /// # Errors
+    /// As [`Scan::run`].
+    pub(super) fn run_part(
+        &self,
+        part: usize,
+        take: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let rows = self.parts.get(part).map_or(0, |part| part.rows);
+        self.run(&Morsel { part, rows: 0..rows }, &mut BlockBuf::default(), &mut |document, _| take(document))
     }
 
     /// The first matching row in row order, with its document.

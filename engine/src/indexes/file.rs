@@ -209,7 +209,13 @@ impl SegmentIndex {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn sorted_run(&self) -> Result<SortedRun<'_>> {
-        open_run(&self.name, &self.load()?.bytes)
+        self.run_of(self.load()?)
+    }
+
+    /// The run of bytes whose run was opened when they were loaded.
+    fn run_of<'l>(&self, loaded: &'l Loaded) -> Result<SortedRun<'l>> {
+        let run = loaded.bytes.get(HEADER_BYTES..).unwrap_or_default();
+        SortedRun::reopen(run).map_err(|error| self.corrupt(&error))
     }
 
     /// Calls `with` with its run.
@@ -218,7 +224,7 @@ impl SegmentIndex {
     /// `Corrupt`, `Io`.
     pub(crate) fn run<T>(&self, with: impl FnOnce(SortedRun<'_>) -> quarrydb_index::Result<T>) -> Result<T> {
         let loaded = self.load()?;
-        with(open_run(&self.name, &loaded.bytes)?).map_err(|error| self.corrupt(&error))
+        with(self.run_of(loaded)?).map_err(|error| self.corrupt(&error))
     }
 
     /// Whether no key of it lies in `range`, told by its first and last key alone.

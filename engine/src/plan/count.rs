@@ -132,12 +132,11 @@ fn in_lane(
             }
         };
         let (from, to) = (rank(low, false)?, rank(high, true)?);
-        if to.saturating_sub(from) <= LISTS_SUMMED_MAX {
-            let mut sum = 0;
-            for list in from..to {
-                sum += postings.list(list)?.len();
-            }
-            return Ok(Some(sum));
+        if to <= from + 1 {
+            return if from < to { postings.list(from).map(|list| Some(list.len())) } else { Ok(Some(0)) };
+        }
+        if postings.len() <= LISTS_SUMMED_MAX {
+            return data.rows_in(tag, &postings, from..to).map(Some);
         }
     }
     let counted = matches!(lane.values(), Values::Dictionary(_)) && (one || !many);

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use quarrydb::{Collection, Cursor, FindRequest};
-use quarrydb_jsonb::Style;
+use quarrydb_jsonb::{JsonbRef, Style};
 
 use super::{Call, blocking, filter, is_quick, projection, sort};
 use crate::answer;
@@ -22,25 +22,35 @@ pub(crate) async fn find_one(call: &Call, body: &[u8]) -> Result<Response> {
     let (collection, mut request) = request(call, &fields)?;
     request.limit = Some(1);
     let style = call.form.style;
-    let in_place =
-        is_point(&request) || request.sort.is_none() && is_cheap(&request) && collection.is_at_hand(&request.filter)?;
-    let out = if in_place {
-        print_one(collection.find(request)?, style)?
+    let out = if is_point(&request) {
+        print_first(collection.find(request)?, style)?
+    } else if request.sort.is_some() || !is_cheap(&request) {
+        blocking(move || print_first(collection.find(request)?, style)).await?
     } else {
-        blocking(move || print_one(collection.find(request)?, style)).await?
+        let mut found = None;
+        let give = &mut |document: JsonbRef<'_>| found = Some(print_one(Some(document), style));
+        match collection.find_one_at_hand(request, give)? {
+            None => found.unwrap_or_else(|| print_one(None, style)),
+            Some(request) => blocking(move || print_first(collection.find(request)?, style)).await?,
+        }
     };
     Ok(call.answer(StatusCode::OK, out))
 }
 
-fn print_one(mut cursor: Cursor, style: Style) -> Result<Vec<u8>> {
+fn print_first(mut cursor: Cursor, style: Style) -> Result<Vec<u8>> {
+    let document = cursor.next()?;
+    Ok(print_one(document.as_ref().map(|document| document.view()), style))
+}
+
+fn print_one(document: Option<JsonbRef<'_>>, style: Style) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"document\":");
-    match cursor.next()? {
-        Some(document) => quarrydb_jsonb::print(document.view(), style, &mut out),
+    match document {
+        Some(document) => quarrydb_jsonb::print(document, style, &mut out),
         None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');
-    Ok(out)
+    out
 }
 
 /// find.

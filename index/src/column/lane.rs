@@ -42,7 +42,8 @@ pub struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    pub(super) fn open(payload: &'a [u8], at: usize, rows: u32) -> Result<Self> {
+    /// `again`: it was opened before, so that its blocks need no look.
+    pub(super) fn open(payload: &'a [u8], at: usize, rows: u32, again: bool) -> Result<Self> {
         let head = read_u32(payload, at)?.to_le_bytes();
         let [tag, kind, encoding, exponent] = head;
         let count = read_u32(payload, at + 4)? as usize;
@@ -56,10 +57,12 @@ impl<'a> Lane<'a> {
             4 => Kind::Bytes,
             version => return Err(Error::Unsupported { what: "kind of lane", version }),
         };
-        let numbers = |doubles| Packed::open(data).map(|packed| Values::Numbers(Numbers { packed, doubles }));
+        let packed = || if again { Packed::reopen(data) } else { Packed::open(data) };
+        let numbers = |doubles| packed().map(|packed| Values::Numbers(Numbers { packed, doubles }));
         let values = match (kind, encoding) {
             (Kind::Bool | Kind::Int | Kind::Float, PLAIN) if exponent == 0 => numbers(Doubles::Raw)?,
             (Kind::Float, DECIMAL) if exponent <= EXPONENT_MAX => numbers(Doubles::Decimal(exponent))?,
+            (Kind::Bytes, DICTIONARY) if again => Values::Dictionary(Dictionary::reopen(data)?),
             (Kind::Bytes, DICTIONARY) => Values::Dictionary(Dictionary::open(data)?),
             (Kind::Bytes, RAW) => Values::Raw(Raw::open(data)?),
             _ => return Err(Error::Unsupported { what: "encoding of a lane", version: encoding }),

@@ -110,15 +110,9 @@ pub(crate) struct Packed<'a> {
 impl<'a> Packed<'a> {
     /// Opens a sequence; afterwards no read of it can leave its bytes.
     pub(crate) fn open(bytes: &'a [u8]) -> Result<Self> {
-        let len = read_u32(bytes, 0)? as usize;
-        let blocks = read_u32(bytes, 4)? as usize;
-        if len > NUMBERS_MAX || blocks != len.div_ceil(BLOCK) {
-            return Err(corrupt("a block for every 4096 numbers", 0));
-        }
-        let directory = slice(bytes, HEAD_BYTES, blocks * ENTRY_BYTES)?;
-        let data = &bytes[HEAD_BYTES + directory.len()..];
-        let packed = Self { directory, data, len };
-        let mut end = 0;
+        let packed = Self::reopen(bytes)?;
+        let Self { directory, data, .. } = packed;
+        let (mut end, blocks) = (0, packed.blocks());
         for block in 0..blocks {
             let at = HEAD_BYTES + block * ENTRY_BYTES;
             let entry = packed.entry(block).ok_or(corrupt("a block of numbers", at))?;
@@ -133,6 +127,17 @@ impl<'a> Packed<'a> {
             return Err(corrupt("the end of the numbers", HEAD_BYTES + directory.len() + end));
         }
         Ok(packed)
+    }
+
+    /// Opens a sequence that was opened before: without a look at each block.
+    pub(crate) fn reopen(bytes: &'a [u8]) -> Result<Self> {
+        let len = read_u32(bytes, 0)? as usize;
+        let blocks = read_u32(bytes, 4)? as usize;
+        if len > NUMBERS_MAX || blocks != len.div_ceil(BLOCK) {
+            return Err(corrupt("a block for every 4096 numbers", 0));
+        }
+        let directory = slice(bytes, HEAD_BYTES, blocks * ENTRY_BYTES)?;
+        Ok(Self { directory, data: &bytes[HEAD_BYTES + directory.len()..], len })
     }
 
     pub(crate) fn len(&self) -> usize {

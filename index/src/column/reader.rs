@@ -16,6 +16,7 @@ pub struct Column<'a> {
     payload: &'a [u8],
     lanes: &'a [u8],
     rows: u32,
+    again: bool,
 }
 
 impl<'a> Column<'a> {
@@ -35,7 +36,15 @@ impl<'a> Column<'a> {
         if !tags.is_sorted_by(|a, b| a < b) {
             return Err(corrupt("ascending tags", HEAD_BYTES));
         }
-        Ok(Self { payload, lanes, rows })
+        Ok(Self { payload, lanes, rows, again: false })
+    }
+
+    /// Opens a part whose lanes were all opened before: what opening proves of them is not proved again.
+    ///
+    /// # Errors
+    /// As [`Column::open`].
+    pub fn reopen(part: &'a [u8]) -> Result<Self> {
+        Self::open(part).map(|column| Self { again: true, ..column })
     }
 
     /// Rows of the segment.
@@ -115,7 +124,7 @@ impl<'a> Column<'a> {
     /// `Corrupt` or `Unsupported`.
     pub fn lane(&self, tag: u8) -> Result<Option<Lane<'a>>> {
         match self.tags().position(|other| other == tag) {
-            Some(index) => Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows).map(Some),
+            Some(index) => Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows, self.again).map(Some),
             None => Ok(None),
         }
     }
@@ -126,7 +135,7 @@ impl<'a> Column<'a> {
     /// `Corrupt` or `Unsupported`.
     pub fn lanes(&self) -> Result<Vec<Lane<'a>>> {
         (0..self.lanes.len() / LANE_BYTES)
-            .map(|index| Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows))
+            .map(|index| Lane::open(self.payload, HEAD_BYTES + index * LANE_BYTES, self.rows, self.again))
             .collect()
     }
 

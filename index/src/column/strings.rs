@@ -59,6 +59,16 @@ impl<'a> Dictionary<'a> {
         let keys = Keys::open(piece(bytes, 0)?)?;
         let codes = Packed::open(piece(bytes, 8)?)?;
         let counts = Packed::open(piece(bytes, 16)?)?;
+        Self::of(keys, codes, counts)
+    }
+
+    /// Opens one that was opened before.
+    pub(crate) fn reopen(bytes: &'a [u8]) -> Result<Self> {
+        let keys = Keys::open(piece(bytes, 0)?)?;
+        Ok(Self { keys, codes: Packed::reopen(piece(bytes, 8)?)?, counts: Packed::reopen(piece(bytes, 16)?)? })
+    }
+
+    fn of(keys: Keys<'a>, codes: Packed<'a>, counts: Packed<'a>) -> Result<Self> {
         if counts.len() != keys.len() || codes.min_max().is_some_and(|(_, max)| max >= keys.len() as u64) {
             return Err(corrupt("a count for each key, a key for each code", 0));
         }

@@ -16,6 +16,9 @@ const HEAD_BYTES: usize = 24;
 /// Entries that are unpacked at a time on the way back.
 const BACK_ENTRIES: usize = 256;
 
+/// Entries whose rows are read one by one rather than a block at a time.
+const FEW_ENTRIES: usize = 32;
+
 /// Takes entries in order.
 #[derive(Debug, Default)]
 pub struct SortedWriter {
@@ -161,6 +164,17 @@ impl<'a> SortedRun<'a> {
         Ok(Self { keys, entries, rows, repeats: flags == 1 })
     }
 
+    /// Opens a part that was opened before: what that proved is not proved again.
+    ///
+    /// # Errors
+    /// As [`SortedRun::open`].
+    pub fn reopen(part: &'a [u8]) -> Result<Self> {
+        let payload = format::open(PartKind::Sorted, part)?;
+        let (rows, flags) = (read_u32(payload, 0)?, read_u32(payload, 4)?);
+        let (keys, entries) = (Keys::open(piece(payload, 8)?)?, Packed::reopen(piece(payload, 16)?)?);
+        Ok(Self { keys, entries, rows, repeats: flags == 1 })
+    }
+
     /// Reads everything, and whether it is what a writer writes. Costs a pass.
     ///
     /// # Errors
@@ -266,8 +280,12 @@ impl<'a> SortedRun<'a> {
 
     /// Gives the rows of entries, in the order of the entries.
     pub fn rows_of(&self, entries: Range<usize>, mut give: impl FnMut(RowId)) {
-        let mut block = Vec::new();
         let end = entries.end.min(self.len());
+        if end.saturating_sub(entries.start) <= FEW_ENTRIES {
+            (entries.start..end).filter_map(|entry| self.row(entry)).for_each(give);
+            return;
+        }
+        let mut block = Vec::new();
         let mut at = entries.start;
         while at < end {
             self.entries.block(at / packed::BLOCK, &mut block);
