@@ -82,8 +82,11 @@ impl<'a> Fields<'a> {
 
     /// Bytes that must be zero in this version.
     pub(crate) fn zeros(&mut self, len: usize) -> Result<()> {
-        let wrong = self.corrupt("bytes that must be zero are not");
-        if self.bytes(len)?.iter().all(|b| *b == 0) { Ok(()) } else { Err(wrong) }
+        let at = self.at;
+        if self.bytes(len)?.iter().all(|b| *b == 0) {
+            return Ok(());
+        }
+        Err(Error::corrupt(self.file, at, "bytes that must be zero are not"))
     }
 
     /// Nothing may be left.

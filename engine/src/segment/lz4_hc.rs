@@ -1,8 +1,8 @@
-//! LZ4 blocks packed with effort and a dictionary: the one unsafe step of packing, by the library that defines the format.
+//! LZ4 blocks by the library that defines the format: packed with effort and a dictionary, and unpacked.
 //!
 //! Takes a dictionary once and then block after block; gives LZ4 blocks that any decoder unpacks with the same dictionary
 //! before them (LZ4 block format, <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>). The dictionary is read in
-//! once, not for each block. Unpacking needs none of this and is safe code (`pack.rs`).
+//! once, not for each block. Unpacking takes any bytes; it is what a scan of documents does most.
 #![allow(unsafe_code, reason = "the packing of a C library; what makes it sound stands at each block")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -30,6 +30,27 @@ unsafe extern "C" {
         to_bytes: c_int,
     ) -> c_int;
     fn LZ4_compressBound(bytes: c_int) -> c_int;
+    fn LZ4_decompress_safe_usingDict(
+        from: *const c_char,
+        to: *mut c_char,
+        from_bytes: c_int,
+        to_bytes: c_int,
+        dictionary: *const c_char,
+        dictionary_bytes: c_int,
+    ) -> c_int;
+}
+
+/// Unpacks a block into `raw`; how many bytes it has, none where it is no block that fits.
+pub(super) fn unpack(packed: &[u8], raw: &mut [u8], dictionary: &[u8]) -> Option<usize> {
+    let dictionary = dictionary.get(dictionary.len().saturating_sub(WINDOW_BYTES)..)?;
+    let lengths = (c_int::try_from(packed.len()).ok()?, c_int::try_from(raw.len()).ok()?);
+    // SAFETY: three slices of the lengths given, of which `raw` is borrowed alone and so apart from the others. For any bytes
+    // the library reads within `packed`, `dictionary` and what it has written, and writes within `raw`; it keeps nothing.
+    let unpacked = unsafe {
+        let (from, to, known) = (packed.as_ptr().cast(), raw.as_mut_ptr().cast(), dictionary.as_ptr().cast());
+        LZ4_decompress_safe_usingDict(from, to, lengths.0, lengths.1, known, dictionary.len() as c_int)
+    };
+    usize::try_from(unpacked).ok()
 }
 
 /// The library's state, freed when dropped.

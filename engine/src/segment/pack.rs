@@ -5,7 +5,7 @@
 //! checked by their checksum, and are not trusted even so: the length is announced, and bounded before.
 
 use super::format::Codec;
-use super::lz4_hc::Compressor;
+use super::lz4_hc::{self, Compressor};
 use super::{BLOCK_BYTES_TARGET, DENSE_BLOCK_BYTES_TARGET};
 use std::fmt;
 
@@ -99,10 +99,10 @@ pub(crate) fn unpack(
             Some(raw.len())
         }
         Codec::None => None,
-        Codec::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
+        Codec::Lz4 => lz4_hc::unpack(packed, raw, &[]),
         Codec::Lz4Dictionary => {
             let dictionary = dictionary.ok_or("a block needs a dictionary that is not there")?;
-            lz4_flex::block::decompress_into_with_dict(packed, raw, dictionary).ok()
+            lz4_hc::unpack(packed, raw, dictionary)
         }
     };
     match unpacked {

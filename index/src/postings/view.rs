@@ -215,6 +215,9 @@ impl<'a> RoaringView<'a> {
     /// A copy as a row set.
     #[must_use]
     pub fn to_row_set(&self) -> RowSet {
+        if self.containers().iter().any(|container| matches!(container.shape, Shape::Bitmap(_))) {
+            return self.by_bits();
+        }
         let mut bitmap = roaring::RoaringBitmap::new();
         self.for_runs(|first, last| {
             if first < last {
@@ -224,6 +227,24 @@ impl<'a> RoaringView<'a> {
             }
         });
         RowSet::from_bitmap(bitmap)
+    }
+
+    /// The same where there are many: not row by row.
+    fn by_bits(&self) -> RowSet {
+        let end = self.containers().iter().map(|container| usize::from(container.key) + 1).max().unwrap_or(0);
+        let mut bits = vec![0_u8; end * BITMAP_BYTES];
+        for container in self.containers() {
+            let from = usize::from(container.key) * BITMAP_BYTES;
+            let Some(own) = bits.get_mut(from..from + BITMAP_BYTES) else { continue };
+            match container.shape {
+                Shape::Bitmap(bytes) => own.copy_from_slice(bytes),
+                Shape::Array(bytes) => u16s(bytes).for_each(|row| set(own, row)),
+                Shape::Runs(bytes) => {
+                    runs(bytes).for_each(|(first, last)| (first..=last).for_each(|row| set(own, row)));
+                }
+            }
+        }
+        RowSet::from_bitmap(roaring::RoaringBitmap::from_lsb0_bytes(0, &bits))
     }
 }
 
@@ -244,6 +265,10 @@ impl Container<'_> {
             }
         }
     }
+}
+
+fn set(bits: &mut [u8], row: u16) {
+    bits[usize::from(row) / 8] |= 1 << (row % 8);
 }
 
 /// The first index below `len` for which `below` does not hold.
