@@ -16,6 +16,7 @@ mod express;
 mod feed;
 mod fields;
 mod front;
+mod give_back;
 mod import;
 mod logging;
 mod memory;

@@ -24,7 +24,7 @@ use crate::cli::ServeArgs;
 use crate::config::Settings;
 use crate::error::ApiError;
 use crate::state::{App, Shared};
-use crate::{connection, logging, metrics, router, tls};
+use crate::{connection, give_back, logging, metrics, router, tls};
 
 /// Threads for scans, imports and packing; each waits for its client at most the body timeout.
 const BLOCKING_THREADS_MAX: usize = 1024;
@@ -74,6 +74,7 @@ async fn live(app: Shared, acceptor: Option<TlsAcceptor>) -> Result<(), String> 
     warn_of_exposure(&app, address, acceptor.is_some());
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(Arc::clone(&app).tick());
+    tokio::spawn(give_back::run());
     let accepting = tokio::spawn(accept(Arc::clone(&app), listener, acceptor, stopped));
     let opening = {
         let app = Arc::clone(&app);

@@ -50,29 +50,29 @@ impl Default for Interned {
 
 impl Interned {
     /// The number of a value; `numbers` are those given so far, which may be made anew. None beyond 4 GiB.
-    pub(super) fn number(&mut self, value: &[u8], numbers: &mut [u64]) -> Option<u64> {
+    pub(super) fn number(&mut self, value: &[u8], numbers: &mut [u32]) -> Option<u32> {
         if numbers.len() >= LOOK_AFTER && numbers.len().is_power_of_two() && self.known.is_some() {
             self.look(numbers)?;
         }
         let Self { arena, known, hasher } = self;
-        let Some(known) = known else { return arena.push(value).map(u64::from) };
+        let Some(known) = known else { return arena.push(value) };
         let hash = hasher.hash_one(value);
         if let Some(&found) = known.find(hash, |&at| arena.get(at as usize) == value) {
-            return Some(u64::from(found));
+            return Some(found);
         }
         let at = arena.push(value)?;
         known.insert_unique(hash, at, |&at| hasher.hash_one(arena.get(at as usize)));
-        Some(u64::from(at))
+        Some(at)
     }
 
     /// Where nearly all differ, keeps them as they come from here on.
-    fn look(&mut self, numbers: &mut [u64]) -> Option<()> {
+    fn look(&mut self, numbers: &mut [u32]) -> Option<()> {
         if self.arena.len() <= numbers.len() / 4 * 3 {
             return Some(());
         }
         let mut all = Arena::default();
         for number in numbers {
-            *number = u64::from(all.push(self.arena.get(*number as usize))?);
+            *number = all.push(self.arena.get(*number as usize))?;
         }
         self.arena = all;
         self.known = None;

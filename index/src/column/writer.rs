@@ -1,6 +1,8 @@
 //! Takes the values of a column row by row and gives the part. Which encoding a lane gets is decided here, at the end,
 //! from all of its values.
 
+use std::borrow::Cow;
+
 use super::interned::Interned;
 use super::numbers::{Doubles, int_key};
 use super::rows::RowList;
@@ -21,8 +23,10 @@ struct LaneWriter {
     tag: u8,
     kind: Kind,
     rows: RowList,
-    /// Ints as keys, doubles as bits, bools as 0 and 1, strings by their number.
-    numbers: Vec<u64>,
+    /// Ints of 32 bits, bools as 0 and 1, strings by their number: while all values are such.
+    narrow: Vec<u32>,
+    /// Else all of them: ints as keys, doubles as bits.
+    wide: Vec<u64>,
     strings: Interned,
 }
 
@@ -58,7 +62,8 @@ impl ColumnWriter {
             None if self.lanes.len() >= LANES_MAX => return Err(Error::TooLarge { what: "64 lanes in one column" }),
             None => {
                 let strings = Interned::default();
-                self.lanes.push(LaneWriter { tag, kind, rows: RowList::default(), numbers: Vec::new(), strings });
+                let (rows, narrow, wide) = (RowList::default(), Vec::new(), Vec::new());
+                self.lanes.push(LaneWriter { tag, kind, rows, narrow, wide, strings });
                 self.lanes.len() - 1
             }
         };
@@ -69,20 +74,19 @@ impl ColumnWriter {
         if lane.rows.last().is_some_and(|last| last > row.number()) {
             return Err(Error::Misuse { what: "rows of a lane ascend" });
         }
-        let number = match value {
-            Value::Bool(value) => u64::from(value),
-            Value::Int(value) => int_key(value),
-            Value::Float(value) => value.to_bits(),
+        match value {
+            Value::Bool(value) => lane.narrow.push(u32::from(value)),
+            Value::Int(value) => lane.push_int(value),
+            Value::Float(value) => lane.wide.push(value.to_bits()),
             Value::Bytes(value) if value.len() > VALUE_BYTES_MAX => {
                 return Err(Error::TooLarge { what: "16 MiB in one value" });
             }
             Value::Bytes(value) => {
-                let number = lane.strings.number(value, &mut lane.numbers);
-                number.ok_or(Error::TooLarge { what: "4 GiB of strings in one lane" })?
+                let number = lane.strings.number(value, &mut lane.narrow);
+                lane.narrow.push(number.ok_or(Error::TooLarge { what: "4 GiB of strings in one lane" })?);
             }
-        };
+        }
         lane.rows.push(row.number());
-        lane.numbers.push(number);
         self.set_present(row);
         Ok(())
     }
@@ -149,6 +153,23 @@ fn place(out: &mut [u8], at: usize, from: usize) -> Result<()> {
 }
 
 impl LaneWriter {
+    fn push_int(&mut self, value: i64) {
+        match i32::try_from(value) {
+            Ok(value) if self.wide.is_empty() => self.narrow.push(value as u32),
+            _ => {
+                self.wide.extend(self.narrow.iter().map(|&bits| int_key(i64::from(bits as i32))));
+                self.narrow = Vec::new();
+                self.wide.push(int_key(value));
+            }
+        }
+    }
+
+    /// Ints as keys, bools as 0 and 1.
+    fn keys(&self) -> Cow<'_, [u64]> {
+        let wide = |&bits: &u32| if self.kind == Kind::Int { int_key(i64::from(bits as i32)) } else { u64::from(bits) };
+        if self.wide.is_empty() { self.narrow.iter().map(wide).collect() } else { Cow::from(&self.wide) }
+    }
+
     fn write(&self, at: usize, rows: u32, out: &mut Vec<u8>) -> Result<()> {
         let from = out.len();
         let row_of_value = self.rows.to_vec();
@@ -157,11 +178,12 @@ impl LaneWriter {
         let from = out.len();
         let (encoding, exponent, distinct) = match self.kind {
             Kind::Bool | Kind::Int => {
-                packed::write(&self.numbers, out)?;
-                (PLAIN, 0, distinct(&self.numbers))
+                let keys = self.keys();
+                packed::write(&keys, out)?;
+                (PLAIN, 0, distinct(&keys))
             }
             Kind::Float => {
-                let numbers: Vec<f64> = self.numbers.iter().map(|&bits| f64::from_bits(bits)).collect();
+                let numbers: Vec<f64> = self.wide.iter().map(|&bits| f64::from_bits(bits)).collect();
                 let doubles = Doubles::choose(&numbers);
                 let keys: Vec<u64> = numbers.iter().map(|&number| doubles.key(number)).collect();
                 packed::write(&keys, out)?;
@@ -193,8 +215,8 @@ impl LaneWriter {
             return Ok((RAW, Distinct { count: arena.len() as u32, exact: false }));
         }
         let exact = Distinct { count: arena.len() as u32, exact: true };
-        if self.numbers.len() >= RAW_VALUES_MIN && arena.len() > self.numbers.len() / 2 {
-            write_raw(self.numbers.iter().map(|&number| arena.get(number as usize)), out)?;
+        if self.narrow.len() >= RAW_VALUES_MIN && arena.len() > self.narrow.len() / 2 {
+            write_raw(self.narrow.iter().map(|&number| arena.get(number as usize)), out)?;
             return Ok((RAW, exact));
         }
         let mut keys: Vec<(&[u8], u32)> = (0..arena.len() as u32).map(|id| (arena.get(id as usize), id)).collect();
@@ -203,7 +225,7 @@ impl LaneWriter {
         for (code, &(_, id)) in keys.iter().enumerate() {
             code_of[id as usize] = code as u64;
         }
-        let codes: Vec<u64> = self.numbers.iter().map(|&id| code_of[id as usize]).collect();
+        let codes: Vec<u64> = self.narrow.iter().map(|&id| code_of[id as usize]).collect();
         let mut counts = vec![0_u64; keys.len()];
         let mut last_row = vec![u32::MAX; keys.len()];
         for (&code, &row) in codes.iter().zip(rows) {
