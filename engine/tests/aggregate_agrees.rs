@@ -257,7 +257,10 @@ fn however_the_rows_lie() {
         let keys = value(keys);
         let definition = IndexDefinition::parse(&|name| (name == "keys").then(|| keys.view())).unwrap();
         for name in ["c", "other"] {
-            db.collection("d", name).unwrap().create_indexes(std::slice::from_ref(&definition), &WriteOptions::default()).unwrap();
+            db.collection("d", name)
+                .unwrap()
+                .create_indexes(std::slice::from_ref(&definition), &WriteOptions::default())
+                .unwrap();
         }
     }
     check(&db, &pipelines, "indexed");

@@ -6,6 +6,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod at_hand;
 mod by_index;
+mod count;
 pub(crate) mod cursor;
 mod distinct;
 pub(crate) mod explain;

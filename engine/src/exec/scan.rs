@@ -20,7 +20,7 @@ use roaring::RoaringBitmap;
 use super::by_index::{ByIndex, few_of_tail};
 use super::look::Look;
 use super::parts::{Chunking, FewOfTail, Part, PartColumns, Seen, Unseen, add_tail};
-use super::select::{Counted, Selection};
+use super::select::Selection;
 use super::sort_columns;
 use super::view::View;
 use crate::catalog::CollectionState;
@@ -42,7 +42,7 @@ const MORSEL_ROWS: u32 = 1024;
 /// Rows in the first morsel, so that an answer begins early.
 const FIRST_ROWS: u32 = 32;
 /// Rows of all segments and tails up to which they are looked through in place.
-const CHEAP_ROWS: u64 = 8192;
+pub(super) const CHEAP_ROWS: u64 = 8192;
 
 /// What columns are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -509,76 +509,6 @@ impl Scan {
         }
         let parts = morsels.par_iter().map(run).collect::<Result<Vec<_>>>()?;
         Ok(parts.into_iter().flatten().collect())
-    }
-
-    /// The number of matching rows: from counts and sets where they tell, else from documents, in parallel.
-    ///
-    /// # Errors
-    /// As [`Scan::run`].
-    pub(crate) fn count(&self) -> Result<u64> {
-        let of_part = |part: &Part| -> Result<u64> {
-            Deadline::check(self.deadline)?;
-            let selection = match self.select_count(part, self.unseen(part)?)? {
-                Counted::Exactly(count) => return Ok(count),
-                Counted::Rows(selection) => part.selection.get_or_init(|| selection),
-            };
-            if selection.is_exact() {
-                return Ok(selection.len());
-            }
-            Ok(0)
-        };
-        // Counts from metadata take less than waking another thread.
-        let known: u64 = if self.rows() <= CHEAP_ROWS || self.prepared.is_one_test() {
-            self.parts.iter().map(of_part).sum::<Result<u64>>()?
-        } else {
-            self.parts.par_iter().map(of_part).try_reduce(|| 0, |a, b| Ok(a + b))?
-        };
-        let open = |part: &Part| part.selection.get().is_some_and(|selection| !selection.is_exact());
-        if !self.parts.iter().any(open) {
-            return Ok(known);
-        }
-        let run = |morsel: &Morsel| -> Result<u64> {
-            let mut count = 0;
-            let _ = self.run(morsel, &mut BlockBuf::default(), &mut |_, _| {
-                count += 1;
-                Ok(ControlFlow::Continue(()))
-            })?;
-            Ok(count)
-        };
-        let mut morsels = self.morsels()?;
-        morsels.retain(|morsel| self.parts.get(morsel.part).is_some_and(open));
-        let asked: u64 = morsels.par_iter().map(run).try_reduce(|| 0, |a, b| Ok(a + b))?;
-        Ok(known + asked)
-    }
-
-    /// The number of matching rows of one part.
-    ///
-    /// # Errors
-    /// As [`Scan::run`].
-    pub(super) fn count_part(&self, part: &Part) -> Result<u64> {
-        if self.selection(part)?.is_exact() {
-            return Ok(self.selection(part)?.len());
-        }
-        let index = self.parts.iter().position(|own| std::ptr::eq(own, part)).unwrap_or(self.parts.len());
-        let mut count = 0;
-        let _ = self.run_part(index, &mut |_| {
-            count += 1;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(count)
-    }
-
-    /// The matching rows of one part, in order, until `take` breaks.
-    ///
-    /// # Errors
-    /// As [`Scan::run`].
-    pub(super) fn run_part(
-        &self,
-        part: usize,
-        take: &mut dyn FnMut(JsonbRef<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
-        let rows = self.parts.get(part).map_or(0, |part| part.rows);
-        self.run(&Morsel { part, rows: 0..rows }, &mut BlockBuf::default(), &mut |document, _| take(document))
     }
 
     /// The first matching row in row order, with its document.

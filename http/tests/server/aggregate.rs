@@ -277,3 +277,62 @@ fn the_time_limit_and_a_client_that_leaves_end_what_says_nothing() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn out_and_merge_write_and_explain_writes_nothing() {
+    let server = Server::start();
+    fill(
+        &server,
+        "sales",
+        &json!([{"_id": 1, "item": "pen", "n": 3}, {"_id": 2, "item": "ink", "n": 1}, {"_id": 3, "item": "pen", "n": 4}]),
+    );
+    let group = json!({"$group": {"_id": "$item", "n": {"$sum": "$n"}}});
+    let explained = |pipeline: Value| {
+        let body = json!({"aggregate": {"pipeline": pipeline}}).to_string();
+        server.post("/v1/db/d/sales/explain", &body).expect(200)
+    };
+    let plan = explained(json!([{"$match": {"n": {"$gt": 0}}}, {"$set": {"m": 1}}, {"$out": "totals"}]));
+    assert_eq!(plan["plan"]["stage"], "Write", "{plan}");
+    assert_eq!(
+        (&plan["plan"]["input"]["stage"], &plan["execution"]["rowsReturned"]),
+        (&json!("AddFields"), &json!(3)),
+        "{plan}"
+    );
+    assert_eq!(server.post("/v1/db/d/totals/count", "{}").expect(200)["count"], 0);
+    let plan = explained(json!([{"$sort": {"n": -1}}, {"$limit": 1}]));
+    assert_eq!((&plan["plan"]["stage"], &plan["plan"]["input"]["method"]), (&json!("Limit"), &json!("topK")), "{plan}");
+    assert_eq!(ask(&server, "sales", &json!([group, {"$out": "totals"}])), json!([]));
+    let totals = || ask(&server, "totals", &json!([{"$sort": {"_id": 1}}]));
+    assert_eq!(totals(), json!([{"_id": "ink", "n": 1}, {"_id": "pen", "n": 7}]));
+    let adds = json!([{"$set": {"n": {"$add": ["$n", "$$new.n"]}}}]);
+    let merge = json!({"$merge": {"into": "totals", "whenMatched": adds}});
+    assert_eq!(ask(&server, "sales", &json!([{"$match": {"item": "pen"}}, group, merge])), json!([]));
+    assert_eq!(totals(), json!([{"_id": "ink", "n": 1}, {"_id": "pen", "n": 14}]));
+    let stats = ask(&server, "totals", &json!([{"$collStats": {"count": {}}}]));
+    assert_eq!((&stats[0]["ns"], &stats[0]["count"]), (&json!("d.totals"), &json!(2)));
+    assert_eq!(
+        ask(&server, "totals", &json!([{"$indexStats": {}}, {"$project": {"name": 1}}])),
+        json!([{"name": "_id_"}])
+    );
+    let none = server.post("/v1/db/d/none/aggregate", r#"{"pipeline": [{"$collStats": {"count": {}}}]}"#).expect(400);
+    assert_eq!(none["code"], 26);
+}
+
+/// Ten times the documents take about ten times as long, not a hundred: one group holds them all.
+#[test]
+fn a_group_of_all_does_not_grow_with_its_square_p07() {
+    let server = Server::start();
+    let rows = 20_000;
+    let lines: String =
+        (0..rows).map(|i| format!("{{\"_id\":{i},\"g\":1,\"o\":{{\"k{i}\":{i}}},\"v\":{i}}}\n")).collect();
+    server.request("POST", "/v1/db/d/c/import", &[], lines.as_bytes()).expect(200);
+    let pipeline = json!([
+        {"$sort": {"_id": 1}},
+        {"$group": {"_id": "$g", "m": {"$mergeObjects": "$o"}, "p": {"$push": "$v"}, "s": {"$addToSet": "$v"}}},
+        {"$project": {"m": {"$size": {"$objectToArray": "$m"}}, "p": {"$slice": ["$p", -2]}, "s": {"$size": "$s"}}}
+    ]);
+    // The square of so many steps would not end within this.
+    let body = json!({"pipeline": pipeline, "maxTimeMS": 60_000}).to_string();
+    let answer = server.post("/v1/db/d/c/aggregate", &body).expect(200);
+    assert_eq!(answer["documents"], json!([{"_id": 1, "m": rows, "p": [rows - 2, rows - 1], "s": rows}]));
+}
