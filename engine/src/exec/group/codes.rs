@@ -4,9 +4,11 @@
 //! The same value of the same type has the same code. Equal values of different types (1 and 1.0) have one where that is
 //! asked for: that of the first that came.
 
-use hashbrown::{DefaultHashBuilder, HashMap};
-use quarrydb_index::RowId;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use quarrydb_index::column::{Lane, Value, WINDOW_ROWS, Window};
+use quarrydb_index::{RowId, RowSet};
 use quarrydb_jsonb::{Builder, JsonbRef, sort_key};
 
 use super::extremes::BELOW_ZERO;
@@ -56,8 +58,9 @@ enum How {
     Direct { base: u32, least: u64, span: u64 },
     /// Codes by key, and keys by code, in the order in which they came.
     Hashed(HashMap<u64, u32, DefaultHashBuilder>, Vec<(u32, u64)>),
-    /// Raw strings: codes by row of the part from row `first` on, and the first row of each code.
-    Raw { codes: Vec<u32>, first: u32, of: Vec<(u32, RowId)> },
+    /// Raw strings: codes by row of the part from row `first` on, and the strings from code `base` on. They lie in packed
+    /// blocks, each of which would have to be unpacked for one of them.
+    Raw { codes: Vec<u32>, first: u32, base: u32, texts: Vec<Box<[u8]>> },
 }
 
 impl<'a> Codes<'a> {
@@ -110,25 +113,27 @@ impl<'a> Codes<'a> {
         let first = (windows.start * WINDOW_ROWS) as u32;
         let end = ((windows.end * WINDOW_ROWS) as u32).min(lane.presence().rows());
         let mut codes = vec![MISSING; end.saturating_sub(first) as usize];
-        let (mut of, mut known) = (Vec::new(), HashMap::<Box<[u8]>, u32>::default());
-        let next = &mut self.next;
-        lane.for_rows(&quarrydb_index::RowSet::range(first..end), |row, value| {
+        let (mut texts, mut known) = (Vec::<Box<[u8]>>::new(), HashTable::<u32>::new());
+        let (base, hasher) = (self.next, DefaultHashBuilder::default());
+        lane.for_rows(&RowSet::range(first..end), |row, value| {
             let Value::Bytes(bytes) = value else { return };
-            let code = match known.get(bytes) {
-                Some(code) => *code,
+            let hash = hasher.hash_one(bytes);
+            let text = |at: &u32| texts.get(*at as usize).map_or(&[][..], |text| text);
+            let at = match known.find(hash, |at| text(at) == bytes) {
+                Some(at) => *at,
                 None => {
-                    let code = *next;
-                    *next += 1;
-                    known.insert(bytes.into(), code);
-                    of.push((code, row));
-                    code
+                    let at = texts.len() as u32;
+                    known.insert_unique(hash, at, |at| hasher.hash_one(text(at)));
+                    texts.push(bytes.into());
+                    at
                 }
             };
             if let Some(slot) = codes.get_mut((row.number() - first) as usize) {
-                *slot = code;
+                *slot = base + at;
             }
         })?;
-        Ok(How::Raw { codes, first, of })
+        self.next = base + texts.len() as u32;
+        Ok(How::Raw { codes, first, base, texts })
     }
 
     /// A number above all codes given so far, and, where it is small, above all that will be given.
@@ -231,12 +236,9 @@ impl<'a> Codes<'a> {
                         return Ok(scalar_of(*tag, lane.value_of_key(*key, buffer)?, out));
                     }
                 }
-                How::Raw { of, .. } => {
-                    if let Some((_, row)) =
-                        of.binary_search_by_key(&code, |(own, _)| *own).ok().and_then(|at| of.get(at))
-                    {
-                        let values = lane.presence().values_of(*row);
-                        return Ok(scalar_of(*tag, lane.value(values.start, buffer)?, out));
+                How::Raw { base, texts, .. } => {
+                    if let Some(text) = code.checked_sub(*base).and_then(|at| texts.get(at as usize)) {
+                        return Ok(scalar_of(*tag, Value::Bytes(text), out));
                     }
                 }
                 How::Direct { .. } => {}
