@@ -229,7 +229,7 @@ fn bank(round: u64, threads: u64, most: usize, options: &Options) -> usize {
     // What `interval` has not synced yet a power cut may take: one synced commit keeps all that came before.
     let mut synced = quarrydb::InsertBatch::new(&db);
     synced.push_text(b"{\"_id\": 0}").unwrap();
-    let journal = quarrydb::WriteOptions { journal: Some(true), ..WRITE };
+    let journal = WriteOptions { journal: Some(true), ..WRITE };
     db.collection("bank", "open").unwrap().insert_batch(synced, true, &journal).unwrap().wait().unwrap();
     let all = ACCOUNTS as i64 * MONEY;
     storage.stop_at(Some(storage.operations() + 60 + 53 * round % 2000));
