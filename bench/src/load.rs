@@ -86,8 +86,9 @@ pub fn closed_loop(address: SocketAddr, connections: usize, requests: &[Vec<u8>]
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..connections).map(|_| scope.spawn(one)).collect();
-        ready.wait();
+        // Before the barrier: on a busy machine this thread may wake when the others have done half of the work.
         let from = Instant::now();
+        ready.wait();
         let mut nanos = Vec::with_capacity(requests.len());
         let mut body_bytes = 0;
         let mut failed = None;

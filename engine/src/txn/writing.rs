@@ -167,7 +167,8 @@ impl Writing<'_> {
             let targets: Vec<_> = self.judge(&self.collection.version(), id)?.into_iter().collect();
             return self.commit(&mut order, targets, upsert).map(Some);
         }
-        for attempt in 0.. {
+        let mut attempt = 0;
+        loop {
             let seen = self.candidates()?;
             let mut order = self.core.order.hold();
             if self.collection.is_dropped() {
@@ -178,13 +179,13 @@ impl Writing<'_> {
             let targets = self.recheck(candidates, &version)?;
             let lost = any && targets.is_empty() && !self.choice.many;
             if lost && attempt < WRITE_RETRIES_MAX {
+                attempt += 1;
                 continue;
             }
             let targets =
                 if targets.is_empty() && (lost || upsert.is_some()) { self.newer_than(seq, lost)? } else { targets };
             return self.commit(&mut order, targets, upsert).map(Some);
         }
-        unreachable!("the loop ends only by returning")
     }
 
     /// The whole write on rows of `version` that were found already; none where the collection was dropped meanwhile.
